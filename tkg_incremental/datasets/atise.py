@@ -1,0 +1,148 @@
+"""The two published benchmarks share one file format, one upstream and one way from intervals to steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data import Snapshot, bin_by_count, expand_intervals
+from tkg_incremental.data.timeline import SPLITS
+from tkg_incremental.datasets.base import Graph, TKGDataset
+from tkg_incremental.datasets.download import download
+from tkg_incremental.datasets.lines import DataError, parse_id, read_fields
+from tkg_incremental.ops.keys import contains, pack
+
+UPSTREAM = "https://raw.githubusercontent.com/soledad921/ATISE/711e2136e10b54acbdd7a69ad7822837ce5c44c8"
+SPLIT_FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
+
+_DATE = re.compile(r"(-?[\d#]{1,4})-[\d#]{1,5}-[\d#]{1,2}")
+_OPEN, _UNUSABLE = None, -1
+
+
+class ATISEDataset(TKGDataset):
+    """A benchmark in the format of the ATISE repository: ``head, rel, tail, start, end`` by ids.
+
+    Args:
+        root: Where the dataset is kept.
+        single_step_facts: Keep facts that begin and end within one step, too. The published rows leave them out.
+        leak_free: Drop validation and test rows that also stand in an earlier split (train, then validation).
+        transform: Applied to each snapshot when it is accessed.
+        force_reload: Build anew even if a cached version is there.
+    """
+
+    folder: ClassVar[str]
+    checksums: ClassVar[dict[str, str]]
+
+    def __init__(
+        self,
+        root: str | Path,
+        single_step_facts: bool = False,
+        leak_free: bool = False,
+        transform: Callable[[Snapshot], Any] | None = None,
+        force_reload: bool = False,
+    ) -> None:
+        self.single_step_facts, self.leak_free = single_step_facts, leak_free
+        super().__init__(root, transform, force_reload)
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        return list(self.checksums)
+
+    @property
+    def variant(self) -> str:
+        parts = ["published" if not self.single_step_facts else "single_step_facts"]
+        return "-".join(parts + ["leak_free"] * self.leak_free)
+
+    def download(self) -> None:
+        files = {f"{self.folder}/{name}": digest for name, digest in self.checksums.items()}
+        download(files, self.raw_dir, UPSTREAM)
+
+    def build(self) -> Graph:
+        # Also when the files are there already: a damaged one is noticed by its checksum and fetched anew.
+        self.download()
+        raw = Path(self.raw_dir)
+        entities = [self.readable(name) for name in read_names(raw / "entity2id.txt")]
+        relations = [self.readable(name) for name in read_names(raw / "relation2id.txt")]
+        facts = {
+            split: read_facts(raw / name, len(entities), len(relations)) for split, name in SPLIT_FILES.items()
+        }
+        train = facts["train"]
+        axis = bin_by_count([year for fact in train for year in fact[3:] if year not in (_OPEN, _UNUSABLE)])
+        splits = {}
+        for split, rows in facts.items():
+            usable = [fact for fact in rows if _UNUSABLE not in fact[3:]]
+            last_step = axis.num_steps - 1
+            triples = torch.tensor([fact[:3] for fact in usable]).view(-1, 3)
+            start = torch.tensor([0 if a is _OPEN else axis.step_of(a) for *_, a, _ in usable])
+            # An end before its start is an error of the source: it counts as open.
+            end = torch.tensor(
+                [last_step if b is _OPEN or (a or 0) > b else axis.step_of(b) for *_, a, b in usable]
+            )
+            keep = start <= end if self.single_step_facts else start < end
+            splits[split] = expand_intervals(triples[keep], start[keep], end[keep])
+        graph = Graph(splits, entities, relations, axis)
+        return _without_leaks(graph) if self.leak_free else graph
+
+    def readable(self, name: str) -> str:
+        """What a person reads for a name of the raw files."""
+        return name
+
+
+def read_names(path: Path) -> list[str]:
+    """Names by id from ``name ⇥ id`` lines, which may carry further columns."""
+    names: dict[int, str] = {}
+    lines = list(read_fields(path, (2, 4)))
+    for number, (name, text, *_) in lines:
+        index = parse_id(path, number, text, "an id", len(lines))
+        if index in names:
+            raise DataError(path, number, f"expected every id once (got {index} again)")
+        names[index] = name
+    return [names[index] for index in range(len(names))]
+
+
+def read_facts(path: Path, num_entities: int, num_relations: int) -> list[tuple[Any, ...]]:
+    """``(head, rel, tail, first year, last year)`` of every line.
+
+    A year is :obj:`None` where the interval is open and -1 where the date has no year of four digits.
+    """
+    return [
+        (
+            parse_id(path, number, head, "a head", num_entities),
+            parse_id(path, number, rel, "a relation", num_relations),
+            parse_id(path, number, tail, "a tail", num_entities),
+            parse_year(path, number, start),
+            parse_year(path, number, end),
+        )
+        for number, (head, rel, tail, start, end) in read_fields(path, (5,))
+    ]
+
+
+def parse_year(path: Path, line: int, text: str) -> int | None:
+    match = _DATE.fullmatch(text)
+    if not match:
+        raise DataError(path, line, f"expected a date YYYY-MM-DD with # for unknown digits (got {text!r})")
+    year = match.group(1)
+    if year == "####":
+        return _OPEN
+    return int(year) if re.fullmatch(r"\d{4}", year) else _UNUSABLE
+
+
+def _without_leaks(graph: Graph) -> Graph:
+    sizes = (graph.axis.num_steps, len(graph.entity_names), len(graph.relation_names), len(graph.entity_names))
+
+    def keys(rows: Tensor) -> Tensor:
+        return pack([rows[:, 3], rows[:, 0], rows[:, 1], rows[:, 2]], sizes)
+
+    seen = torch.empty(0, dtype=torch.long)
+    for split in SPLITS:
+        rows = graph.splits[split]
+        graph.splits[split] = rows[~contains(seen, keys(rows))]
+        seen = torch.cat([seen, keys(rows)]).sort().values
+    return graph
+
+

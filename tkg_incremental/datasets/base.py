@@ -1,0 +1,158 @@
+"""What all datasets share: building once, caching, and handing out snapshots."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from torch import Tensor
+from torch_geometric.data import InMemoryDataset
+
+from tkg_incremental.data import Snapshot, TimeAxis, Timeline, Vocabulary
+from tkg_incremental.storage import CorruptFileError, load_verified, save_verified
+
+logger = logging.getLogger(__name__)
+
+# Part of the cache's file name: a change of the layout below must not meet an old file.
+_LAYOUT = 1
+
+
+@dataclass
+class Graph:
+    """What a dataset builds from its sources.
+
+    Args:
+        splits: Rows ``[N, 4]`` of ``"train"``, ``"val"`` and ``"test"``.
+        entity_names: The name of every entity.
+        relation_names: The name of every relation.
+        axis: What each step stands for.
+    """
+
+    splits: dict[str, Tensor]
+    entity_names: list[str]
+    relation_names: list[str]
+    axis: TimeAxis
+
+    def state(self) -> dict[str, Any]:
+        # Ids fit 32 bits for any graph that fits this machine; half the file, half the reading.
+        rows = {name: split.to(torch.int32) for name, split in self.splits.items()}
+        axis = {"first": list(self.axis.first), "last": list(self.axis.last), "unit": self.axis.unit}
+        return {"splits": rows, "entities": self.entity_names, "relations": self.relation_names, "axis": axis}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Graph:
+        axis = TimeAxis(tuple(state["axis"]["first"]), tuple(state["axis"]["last"]), state["axis"]["unit"])
+        splits = {name: split.to(torch.int64) for name, split in state["splits"].items()}
+        return cls(splits, state["entities"], state["relations"], axis)
+
+
+class TKGDataset(InMemoryDataset):
+    """A temporal knowledge graph as a sequence of :class:`~tkg_incremental.data.Snapshot`.
+
+    Subclasses write :meth:`build` (and :meth:`download` with :attr:`raw_file_names` if there is something to
+    fetch); :attr:`variant` must name every option that changes what is built.
+
+    Args:
+        root: Where the dataset is kept. :obj:`None` builds it in memory, where nothing has to be fetched.
+        transform: Applied to each snapshot when it is accessed.
+        force_reload: Build anew even if a cached version is there.
+    """
+
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        transform: Callable[[Snapshot], Any] | None = None,
+        force_reload: bool = False,
+    ) -> None:
+        self._cached = root is not None
+        if root is None:
+            super().__init__(None, transform)
+            graph = self.build()
+        else:
+            root = Path(root).expanduser()
+            root.mkdir(parents=True, exist_ok=True)
+            with FileLock(root / ".lock"):
+                super().__init__(str(root), transform, log=False, force_reload=force_reload)
+                graph = self._load()
+        self.timeline = Timeline(graph.splits, len(graph.entity_names), len(graph.relation_names), graph.axis)
+        self.entities = Vocabulary(graph.entity_names, "entity")
+        self.relations = Vocabulary(graph.relation_names, "relation")
+
+    def build(self) -> Graph:
+        """Makes the graph from its sources."""
+        raise NotImplementedError
+
+    @property
+    def variant(self) -> str:
+        """Names the options that change what is built; part of the cache's file name."""
+        return "default"
+
+    # Caching -------------------------------------------------------------------------------------------
+
+    @property
+    def processed_file_names(self) -> str:
+        return f"{self.variant}.v{_LAYOUT}.pt"
+
+    @property
+    def has_download(self) -> bool:
+        return self._cached and super().has_download
+
+    @property
+    def has_process(self) -> bool:
+        return self._cached
+
+    def process(self) -> None:
+        save_verified(self.build().state(), self.processed_paths[0])
+
+    def _load(self) -> Graph:
+        try:
+            return Graph.from_state(load_verified(self.processed_paths[0]))
+        except CorruptFileError as error:
+            logger.warning("%s; it is built anew", error)
+            self.process()
+            return Graph.from_state(load_verified(self.processed_paths[0]))
+
+    # Snapshots -----------------------------------------------------------------------------------------
+
+    def len(self) -> int:
+        return self.num_steps
+
+    def get(self, idx: int) -> Snapshot:
+        return Snapshot(self.timeline, idx)
+
+    @property
+    def num_entities(self) -> int:
+        return self.timeline.num_entities
+
+    @property
+    def num_relations(self) -> int:
+        return self.timeline.num_relations
+
+    @property
+    def num_steps(self) -> int:
+        return self.timeline.num_steps
+
+    @property
+    def entity_names(self) -> list[str]:
+        return self.entities.names
+
+    @property
+    def relation_names(self) -> list[str]:
+        return self.relations.names
+
+    def step_of(self, when: str | int) -> int:
+        """The step that covers a date or year."""
+        return self.timeline.axis.step_of(when)
+
+    def __repr__(self) -> str:
+        line = self.timeline
+        return (
+            f"{type(self).__name__}({len(self)} steps {line.labels[0]} … {line.labels[-1]}, "
+            f"{line.num_entities} entities, {line.num_relations} relations, "
+            f"{len(line.train)} / {len(line.val)} / {len(line.test)} rows)"
+        )

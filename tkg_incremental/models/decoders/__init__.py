@@ -1,0 +1,8 @@
+r"""How a score is made from the vectors of a fact."""
+
+from tkg_incremental.models.decoders.complex import ComplEx
+from tkg_incremental.models.decoders.distmult import DistMult
+from tkg_incremental.models.decoders.simple import SimplE
+from tkg_incremental.models.decoders.transe import TransE
+
+__all__ = classes = ["ComplEx", "DistMult", "SimplE", "TransE"]

@@ -1,0 +1,98 @@
+"""Encoders: tables of vectors, and what they say of an entity or a relation at a given time."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Axis = Literal["entity", "relation", "time"]
+
+
+class Encoder(nn.Module):
+    """Base class: a set of tables, each indexed by one axis, and the vectors made from them.
+
+    A subclass registers its tables with :meth:`add_table` and writes :meth:`entity` and :meth:`relation`.
+    Because every table says which axis it indexes, initialisation, growth, regularisation and row-wise
+    optimisation are written once for all encoders.
+
+    Args:
+        num_entities: Number of entities.
+        num_relations: Number of relations.
+        num_steps: Number of steps.
+        hidden_channels: Width of the vectors that come out.
+    """
+
+    def __init__(self, num_entities: int, num_relations: int, num_steps: int, hidden_channels: int) -> None:
+        super().__init__()
+        self.sizes: dict[str, int] = {"entity": num_entities, "relation": num_relations, "time": num_steps}
+        self.hidden_channels = hidden_channels
+        self.axes: dict[str, Axis] = {}
+        #: Row-wise optimisers set this, so that a gradient holds the rows a batch touched and no others.
+        self.sparse_gradients = False
+
+    def entity(self, index: Tensor, time: Tensor) -> Tensor:
+        """Vectors of entities at steps; ``index`` and ``time`` broadcast: ``[*] → [*, hidden_channels]``."""
+        raise NotImplementedError
+
+    def relation(self, index: Tensor, time: Tensor) -> Tensor:
+        """Vectors of relations at steps: ``[*] → [*, hidden_channels]``."""
+        raise NotImplementedError
+
+    def add_table(self, name: str, axis: Axis, width: int) -> None:
+        """Registers a table with one row per entity, relation or step."""
+        self.register_parameter(name, nn.Parameter(torch.empty(self.sizes[axis], width)))
+        self.axes[name] = axis
+
+    def rows(self, name: str, index: Tensor) -> Tensor:
+        """Rows of a table, ``[*] → [*, width]``."""
+        return F.embedding(index, self.get_parameter(name), sparse=self.sparse_gradients)
+
+    def tables(self, axis: Axis | None = None) -> dict[str, nn.Parameter]:
+        """All tables, or those of one axis, by name."""
+        return {name: self.get_parameter(name) for name, a in self.axes.items() if axis in (None, a)}
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        for name, axis in self.axes.items():
+            self.initialise(axis, torch.arange(self.sizes[axis]), generator, only=name)
+
+    @torch.no_grad()
+    def initialise(
+        self, axis: Axis, index: Tensor, generator: torch.Generator | None = None, only: str | None = None
+    ) -> None:
+        """Draws rows anew: Glorot's uniform distribution with the gain of a ReLU."""
+        for name, table in self.tables(axis).items():
+            if only in (None, name):
+                fan_out, fan_in = table.shape
+                bound = nn.init.calculate_gain("relu") * math.sqrt(6.0 / (fan_in + fan_out))
+                fresh = torch.empty(len(index), fan_in).uniform_(-bound, bound, generator=generator)
+                table[index.to(table.device)] = fresh.to(table)
+
+    @torch.no_grad()
+    def expand(
+        self,
+        num_entities: int | None = None,
+        num_relations: int | None = None,
+        num_steps: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Makes room for new entities, relations or steps; known rows keep their values."""
+        wanted: dict[Axis, int | None] = {"entity": num_entities, "relation": num_relations, "time": num_steps}
+        for axis, size in wanted.items():
+            old = self.sizes[axis]
+            if size is None or size == old:
+                continue
+            if size < old:
+                raise ValueError(f"a model cannot shrink: {axis} rows must be at least {old} (got {size})")
+            self.sizes[axis] = size
+            for name, table in self.tables(axis).items():
+                grown = torch.cat([table, table.new_zeros(size - old, table.size(1))])
+                self.register_parameter(name, nn.Parameter(grown, requires_grad=table.requires_grad))
+            self.initialise(axis, torch.arange(old, size), generator)
+
+    def extra_repr(self) -> str:
+        return f"{', '.join(f'{k}={v}' for k, v in self.sizes.items())}, hidden_channels={self.hidden_channels}"

@@ -1,0 +1,59 @@
+"""Facts as single integers: packing, sorting and set algebra on int64 keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_LIMIT = 2**63 - 1
+
+
+def pack(columns: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
+    """Packs columns into one int64 key per row, so that keys sort like the rows do.
+
+    Args:
+        columns: Equally shaped integer tensors, the most significant first.
+        sizes: How many values each column can take.
+
+    >>> pack([torch.tensor([1, 0]), torch.tensor([2, 4])], [2, 5])
+    tensor([7, 4])
+    """
+    span = 1
+    for size in sizes:
+        span *= max(size, 1)
+    if span > _LIMIT:
+        raise OverflowError(
+            f"a key of {' × '.join(map(str, sizes))} values does not fit into 63 bits; the graph is too large"
+        )
+    key = columns[0]
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        key = key * size + column
+    return key
+
+
+def lexsort(major: Tensor, minor: Tensor) -> Tensor:
+    """The order that sorts by ``major`` and, where that ties, by ``minor``."""
+    order = torch.argsort(minor, stable=True)
+    return order[torch.argsort(major[order], stable=True)]
+
+
+def contains(sorted_keys: Tensor, keys: Tensor) -> Tensor:
+    """Whether each of ``keys`` is one of ``sorted_keys``; a boolean tensor like ``keys``."""
+    if sorted_keys.numel() == 0:
+        return torch.zeros_like(keys, dtype=torch.bool)
+    at = torch.searchsorted(sorted_keys, keys).clamp_(max=sorted_keys.numel() - 1)
+    return sorted_keys[at] == keys
+
+
+def segment_arange(counts: Tensor) -> Tensor:
+    """``0 … count-1`` for each count, one after the other.
+
+    >>> segment_arange(torch.tensor([2, 0, 3]))
+    tensor([0, 1, 0, 1, 2])
+    """
+    ends = torch.cumsum(counts, 0)
+    total = int(ends[-1]) if counts.numel() else 0
+    start = torch.repeat_interleave(ends - counts, counts, output_size=total)
+    return torch.arange(total, device=counts.device) - start
