@@ -7,11 +7,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 UNITS = ("year", "day", "index")
 
 _YEAR = re.compile(r"-?\d{1,6}")
-_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_OPEN_DAY = re.compile(r"(-?\d{1,4})-(?:\d{2}|##)-(?:\d{2}|##)")
 
 
@@ -27,21 +28,26 @@ def parse_instant(text: str, unit: str) -> int:
     """
     text = text.strip()
     if unit == "day":
-        match = _DATE.fullmatch(text)
-        if match:
-            year, month, day = map(int, match.groups())
-            return datetime.date(year, month, day).toordinal()
+        if _DATE.fullmatch(text):
+            return _date(text).toordinal()
         raise ValueError(f"expected a date YYYY-MM-DD (got {text!r})")
     if _YEAR.fullmatch(text):
         return int(text)
     if unit == "year":
         if _DATE.fullmatch(text):
-            return datetime.date.fromisoformat(text).year
+            return _date(text).year
         match = _DATE_OPEN_DAY.fullmatch(text)
         if match:
             return int(match.group(1))
         raise ValueError(f"expected a year or a date YYYY-MM-DD (got {text!r})")
     raise ValueError(f"expected an integer (got {text!r})")
+
+
+def _date(text: str) -> datetime.date:
+    try:
+        return datetime.date(*map(int, text.split("-")))
+    except ValueError as error:
+        raise ValueError(f"expected a date that exists (got {text!r}: {error})") from None
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class TimeAxis:
     def num_steps(self) -> int:
         return len(self.first)
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """What a person reads: ``"1997"`` or ``"1998–1999"``."""
         return [

@@ -29,7 +29,7 @@ class Snapshot(Data):
         self.__dict__["_time"] = time
         if timeline is not None:
             rows = timeline.observed.at(time)
-            self.edge_index = rows[:, [0, 2]].t().contiguous()
+            self.edge_index = rows[:, ::2].t().contiguous()  # head and tail
             self.edge_type = rows[:, 1].contiguous()
             self.num_nodes = timeline.num_entities
 
@@ -66,12 +66,12 @@ class Snapshot(Data):
     @property
     def added(self) -> Tensor:
         """Train rows that did not hold at the step before."""
-        return self.timeline.observed.not_in(self.time, self.time - 1)
+        return self.timeline.observed.added(self.time)
 
     @property
     def removed(self) -> Tensor:
         """Train rows of the step before that no longer hold; their time is the step before."""
-        return self.timeline.observed.not_in(self.time - 1, self.time)
+        return self.timeline.observed.removed(self.time)
 
     def deleted(self, window: int = 10) -> Tensor:
         """Facts true in the ``window`` steps before and not now, as rows of this step."""

@@ -79,7 +79,7 @@ class Timeline:
 
     @cached_property
     def first_seen(self) -> Tensor:
-        """``[num_entities]`` first step with a row of the entity in any split; ``num_steps`` if there is none."""
+        """``[num_entities]`` first step with a row of the entity in any split, or ``num_steps``."""
         seen = torch.full((self.num_entities,), self.num_steps, device=self.device)
         for name in SPLITS:
             rows = self.split(name).rows
@@ -89,7 +89,7 @@ class Timeline:
 
     @cached_property
     def order(self) -> Tensor:
-        """``[num_entities]`` entities by first appearance: those known at ``t`` are ``order[:num_known[t]]``."""
+        """``[num_entities]`` by first appearance: those known at ``t`` are ``order[:num_known[t]]``."""
         return torch.argsort(self.first_seen, stable=True)
 
     @cached_property
@@ -124,14 +124,14 @@ class Timeline:
             raise ValueError(
                 f"{name} rows must be a LongTensor [N, 4] (got {rows.dtype} {list(rows.shape)})"
             )
+        if len(rows) == 0:
+            return
+        columns = ("head", "rel", "tail", "time")
         limits = (self.num_entities, self.num_relations, self.num_entities, self.num_steps)
-        for column, (what, limit) in enumerate(zip(("head", "rel", "tail", "time"), limits, strict=True)):
-            values = rows[:, column]
-            if len(rows) and (int(values.min()) < 0 or int(values.max()) >= limit):
-                raise ValueError(
-                    f"{what} of {name} rows must lie in 0 … {limit - 1} "
-                    f"(got {int(values.min())} … {int(values.max())})"
-                )
+        lowest, highest = (bound.tolist() for bound in torch.aminmax(rows, dim=0))
+        for what, low, high, limit in zip(columns, lowest, highest, limits, strict=True):
+            if low < 0 or high >= limit:
+                raise ValueError(f"{what} of {name} rows must lie in 0 … {limit - 1} (got {low} … {high})")
 
     def __repr__(self) -> str:
         return (

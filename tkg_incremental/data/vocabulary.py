@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 
 class Vocabulary:
@@ -23,10 +24,11 @@ class Vocabulary:
     def __init__(self, names: Sequence[str], kind: str = "name") -> None:
         self.names = list(names)
         self.kind = kind
-        self._ids: dict[str, int] = {}
-        for i, name in enumerate(self.names):
-            # Two ids may share a label (a label file need not be unique): the first keeps the name.
-            self._ids.setdefault(name, i)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        # Two ids may share a label (a label file need not be unique): the first keeps the name.
+        return dict(zip(reversed(self.names), reversed(range(len(self.names))), strict=True))
 
     def index(self, name: str | int) -> int:
         """The id of a name; an id is checked and returned as it is."""

@@ -34,7 +34,13 @@ def pack(columns: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
 
 
 def lexsort(major: Tensor, minor: Tensor) -> Tensor:
-    """The order that sorts by ``major`` and, where that ties, by ``minor``."""
+    """The order that sorts by ``major`` and, where that ties, by ``minor``; neither may be negative."""
+    if minor.numel() == 0:
+        return torch.empty_like(minor)
+    span = int(minor.max()) + 1
+    # One sort of the two as one number takes half the time of two sorts, where that number fits.
+    if (int(major.max()) + 1) * span <= _LIMIT:
+        return torch.argsort(major * span + minor, stable=True)
     order = torch.argsort(minor, stable=True)
     return order[torch.argsort(major[order], stable=True)]
 
