@@ -29,7 +29,7 @@ class ATISEDataset(TKGDataset):
 
     Args:
         root: Where the dataset is kept.
-        single_step_facts: Keep facts that begin and end within one step, too. The published rows leave them out.
+        single_step_facts: Keep facts that begin and end within one step, too; the published rows do not.
         leak_free: Drop validation and test rows that also stand in an earlier split (train, then validation).
         transform: Applied to each snapshot when it is accessed.
         force_reload: Build anew even if a cached version is there.
@@ -69,7 +69,8 @@ class ATISEDataset(TKGDataset):
         entities = [self.readable(name) for name in read_names(raw / "entity2id.txt")]
         relations = [self.readable(name) for name in read_names(raw / "relation2id.txt")]
         facts = {
-            split: read_facts(raw / name, len(entities), len(relations)) for split, name in SPLIT_FILES.items()
+            split: read_facts(raw / name, len(entities), len(relations))
+            for split, name in SPLIT_FILES.items()
         }
         train = facts["train"]
         axis = bin_by_count([year for fact in train for year in fact[3:] if year not in (_OPEN, _UNUSABLE)])
@@ -133,7 +134,8 @@ def parse_year(path: Path, line: int, text: str) -> int | None:
 
 
 def _without_leaks(graph: Graph) -> Graph:
-    sizes = (graph.axis.num_steps, len(graph.entity_names), len(graph.relation_names), len(graph.entity_names))
+    entities, relations = len(graph.entity_names), len(graph.relation_names)
+    sizes = (graph.axis.num_steps, entities, relations, entities)
 
     def keys(rows: Tensor) -> Tensor:
         return pack([rows[:, 3], rows[:, 0], rows[:, 1], rows[:, 2]], sizes)
@@ -144,5 +146,3 @@ def _without_leaks(graph: Graph) -> Graph:
         graph.splits[split] = rows[~contains(seen, keys(rows))]
         seen = torch.cat([seen, keys(rows)]).sort().values
     return graph
-
-
