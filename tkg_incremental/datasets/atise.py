@@ -14,7 +14,7 @@ from tkg_incremental.data import Snapshot, bin_by_count, expand_intervals
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.download import download
-from tkg_incremental.datasets.lines import DataError, parse_id, read_fields
+from tkg_incremental.datasets.lines import DataError, parse_id, read_fields, read_names
 from tkg_incremental.ops.keys import contains, pack
 
 UPSTREAM = "https://raw.githubusercontent.com/soledad921/ATISE/711e2136e10b54acbdd7a69ad7822837ce5c44c8"
@@ -92,18 +92,6 @@ class ATISEDataset(TKGDataset):
     def readable(self, name: str) -> str:
         """What a person reads for a name of the raw files."""
         return name
-
-
-def read_names(path: Path) -> list[str]:
-    """Names by id from ``name ⇥ id`` lines, which may carry further columns."""
-    names: dict[int, str] = {}
-    lines = list(read_fields(path, (2, 4)))
-    for number, (name, text, *_) in lines:
-        index = parse_id(path, number, text, "an id", len(lines))
-        if index in names:
-            raise DataError(path, number, f"expected every id once (got {index} again)")
-        names[index] = name
-    return [names[index] for index in range(len(names))]
 
 
 def read_facts(path: Path, num_entities: int, num_relations: int) -> list[tuple[Any, ...]]:

@@ -1,0 +1,101 @@
+"""Setting facts aside for validation and test: fact by fact, never row by row.
+
+The rows of one fact are nearly the same question: one of them in train would answer the others in test.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data.timeline import SPLITS
+
+
+class Interval(NamedTuple):
+    """A fact from step ``start`` to step ``end``, both included."""
+
+    head: int
+    rel: int
+    tail: int
+    start: int
+    end: int
+
+
+def random_split(group: Tensor, val: float, test: float, seed: int) -> dict[str, Tensor]:
+    """Draws groups of rows for validation and test.
+
+    Args:
+        group: ``[N]`` the group of each row, ``0 … G - 1``. A group is never divided.
+        val: The share of groups for validation.
+        test: The share of groups for test.
+        seed: Seed of the draw.
+
+    Returns:
+        For each split a mask ``[N]``.
+    """
+    if min(val, test) < 0 or val + test >= 1:
+        raise ValueError(f"val and test must be shares that leave something to train (got {val} and {test})")
+    groups = int(group.max()) + 1 if len(group) else 0
+    num_val, num_test = round(groups * val), round(groups * test)
+    split = torch.zeros(groups, dtype=torch.long)
+    drawn = torch.randperm(groups, generator=torch.Generator().manual_seed(seed))
+    split[drawn[:num_val]] = 1
+    split[drawn[num_val : num_val + num_test]] = 2
+    return {name: split[group] == index for index, name in enumerate(SPLITS)}
+
+
+def supported_split(
+    facts: Sequence[Interval], movable: Sequence[bool], num_steps: int, val: float, test: float, seed: int
+) -> list[str]:
+    """Draws facts for validation and test that the facts left in train support.
+
+    Supported means: at every step of the fact, its head and its tail each occur in a train row of that step,
+    and its relation in a train row of that step or an earlier one. Facts are tried in a random order, and
+    moved if they are supported without themselves.
+
+    Args:
+        facts: The facts.
+        movable: Which of them may leave train.
+        num_steps: Number of steps.
+        val: The share of facts for validation.
+        test: The share of facts for test.
+        seed: Seed of the order.
+
+    Returns:
+        The split of each fact.
+    """
+    num_entities = 1 + max((max(fact.head, fact.tail) for fact in facts), default=-1)
+    support = torch.zeros(num_entities, num_steps, dtype=torch.long)  # train facts of an entity at a step
+    starts: dict[int, list[int]] = {}  # of the train facts of a relation
+    for fact in facts:
+        for entity in {fact.head, fact.tail}:
+            support[entity, fact.start : fact.end + 1] += 1
+        starts.setdefault(fact.rel, []).append(fact.start)
+
+    wanted = ["val"] * round(len(facts) * val) + ["test"] * round(len(facts) * test)
+    splits = ["train"] * len(facts)
+    order = [index for index in range(len(facts)) if movable[index]]
+    draw = random.Random(seed)
+    draw.shuffle(order)
+    draw.shuffle(wanted)
+    for index in order:
+        if not wanted:
+            break
+        head, rel, tail, start, end = facts[index]
+        span = slice(start, end + 1)
+        rows = [support[entity, span] for entity in {head, tail}]
+        # One more than itself everywhere: so what was set aside before is still supported, too.
+        if end < start or any(int(row.min()) < 2 for row in rows):
+            continue
+        # The first fact of a relation stays, for the same reason.
+        if min(starts[rel]) == start and starts[rel].count(start) == 1:
+            continue
+        for row in rows:
+            row -= 1
+        starts[rel].remove(start)
+        splits[index] = wanted.pop()
+    return splits

@@ -1,0 +1,161 @@
+"""Ranks test rows with a model and reads the metrics off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data import FactTable, Timeline
+from tkg_incremental.data.timeline import SPLITS
+from tkg_incremental.metrics import functional as metric
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.ops.answers import SIDES, AnswerIndex, Side, query_columns
+from tkg_incremental.ops.keys import segment_arange
+from tkg_incremental.ops.ranking import RankCounts, count_ranks
+
+
+@dataclass
+class StepRanks:
+    """Ranks of one step's rows, both directions one after the other.
+
+    Args:
+        filtered: ``[n]`` ranks without other true answers.
+        raw: ``[n]`` ranks among all candidates.
+        deleted: ``[Z]`` raw ranks of the deleted answers of every row.
+        deleted_row: ``[Z]`` the row each belongs to.
+        deleted_query: ``[Z]`` the distinct query each belongs to.
+    """
+
+    filtered: Tensor
+    raw: Tensor
+    deleted: Tensor
+    deleted_row: Tensor
+    deleted_query: Tensor
+
+
+class Evaluator:
+    r"""Computes C, A, DF, RRD and the classical metrics on one split.
+
+    The candidates of a query at step :math:`j` are the entities known at :math:`j`; the filter is every true answer
+    at :math:`j` in any split. DF and RRD use raw ranks; deleted answers are those true in the ``window`` steps before
+    and not now, in any split.
+
+    Args:
+        timeline: The graph.
+        split: ``"test"`` or ``"val"``.
+        window: How many steps back deleted facts reach.
+        per_query: Count the deleted facts of each distinct query once for DF, as the released code does, instead
+            of once per row, as the paper's equation does.
+        average_from: First step that counts for A: 0 as in the paper; the released code begins with the base step.
+    """
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        split: str = "test",
+        window: int = 10,
+        per_query: bool = False,
+        average_from: int = 0,
+    ) -> None:
+        self.timeline, self.split, self.window = timeline, split, window
+        self.per_query, self.average_from = per_query, average_from
+        self.table = timeline.split(split)
+        rows = torch.cat([timeline.split(name).rows for name in SPLITS])
+        self._truth = FactTable(rows, timeline.num_entities, timeline.num_relations, timeline.num_steps).unique()
+
+    @torch.no_grad()
+    def rank(self, model: TKGModel, step: int, deleted: bool = False) -> StepRanks | None:
+        """Ranks of the split's rows at one step; :obj:`None` if there are none."""
+        rows = self.table.at(step)
+        if len(rows) == 0:
+            return None
+        candidates = model.candidate_vectors(self.timeline.known_entities(step), step)
+        lapsed = self._truth.lapsed(step, self.window) if deleted else rows[:0]
+        parts = [self._rank_side(model, rows, side, candidates, lapsed) for side in SIDES]
+        for i, part in enumerate(parts):  # number rows and queries through both directions
+            part.deleted_row += i * len(rows)
+            part.deleted_query += i * len(rows)
+        return StepRanks(*(torch.cat([getattr(part, name) for part in parts]) for name in StepRanks.__annotations__))
+
+    def _rank_side(self, model: TKGModel, rows: Tensor, side: Side, candidates: Tensor, lapsed: Tensor) -> StepRanks:
+        line = self.timeline
+        truth = line.answers(side, "all")
+        # Rows that ask the same question are scored once.
+        queries, query_of_row = torch.unique(truth.lookup(rows), return_inverse=True)
+        by_query = torch.argsort(query_of_row, stable=True)
+        asked = torch.empty_like(queries).scatter_(0, query_of_row, torch.arange(len(rows), device=rows.device))
+        query = model.query_vectors(rows[asked], side)
+
+        def count(owner: Tensor, column: Tensor, ignored: tuple[Tensor, Tensor]) -> RankCounts:
+            return count_ranks(query, candidates, owner, column, ignored, model.decoder.similarity)
+
+        answer = line.column_of[rows[by_query, query_columns(side)[1]]]
+        counts = count(query_of_row[by_query], answer, truth.expand(queries[query_of_row[by_query]]))
+        filtered, raw = torch.empty(len(rows), device=rows.device), torch.empty(len(rows), device=rows.device)
+        filtered[by_query], raw[by_query] = counts.filtered, counts.raw
+
+        former = AnswerIndex(lapsed, side, line.column_of, line.num_relations, line.num_steps)
+        owner, column = former.expand(former.lookup(rows[asked]))
+        none = (owner[:0], column[:0])
+        deleted = count(owner, column, none).raw if len(owner) else raw[:0]
+        # Every row that asks the question meets the deleted answers again.
+        per_query = torch.bincount(owner, minlength=len(queries))
+        row, place = _pair_up(query_of_row, per_query)
+        return StepRanks(filtered, raw, deleted[place], row, owner[place])
+
+    def current(self, model: TKGModel, step: int, k: int = 10) -> float:
+        """C at one step: what early stopping watches."""
+        ranks = self.rank(model, step)
+        return metric.hits_at(ranks.filtered, k) if ranks else float("nan")
+
+    def hits(self, model: TKGModel, first: int, last: int, k: int = 10) -> float:
+        """Hits@k over the pooled rows of several steps."""
+        found = [ranks.filtered for step in range(first, last + 1) if (ranks := self.rank(model, step))]
+        return metric.hits_at(torch.cat(found), k) if found else float("nan")
+
+    def evaluate(self, model: TKGModel, step: int) -> tuple[dict[str, float], Tensor]:
+        r"""All metrics of the model after ``step``, and its row of :math:`\alpha`, ``[step + 1]``."""
+        alpha = torch.full((step + 1,), float("nan"), dtype=torch.double)
+        for j in range(step):
+            ranks = self.rank(model, j)
+            if ranks:
+                alpha[j] = metric.hits_at(ranks.filtered)
+        now = self.rank(model, step, deleted=True)
+        if now is None:
+            return {"A@10": metric.average(alpha, self.average_from)}, alpha
+        alpha[step] = metric.hits_at(now.filtered)
+        deleted = now.deleted
+        if self.per_query:
+            deleted = deleted[_first_of_each_row(now.deleted_query, now.deleted_row)]
+        return {
+            "C@10": float(alpha[step]),
+            "DF@10": metric.deleted_hits_at(deleted),
+            "RRD": metric.reciprocal_rank_difference(now.raw, now.deleted, now.deleted_row),
+            "A@10": metric.average(alpha, self.average_from),
+            "MRR": metric.mean_reciprocal_rank(now.filtered),
+            "Hits@1": metric.hits_at(now.filtered, 1),
+            "Hits@3": metric.hits_at(now.filtered, 3),
+            "MR": metric.mean_rank(now.filtered),
+            "raw C@10": metric.hits_at(now.raw),
+            "raw MRR": metric.mean_reciprocal_rank(now.raw),
+        }, alpha
+
+    def __repr__(self) -> str:
+        return f"Evaluator({self.split}, window={self.window}, per_query={self.per_query})"
+
+
+def _pair_up(group_of_row: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row and each member of its group: (row, place of the member when groups stand end to end)."""
+    counts = members[group_of_row]
+    row = torch.repeat_interleave(torch.arange(len(group_of_row), device=members.device), counts)
+    start = torch.cumsum(members, 0) - members
+    return row, start[group_of_row[row]] + segment_arange(counts)
+
+
+def _first_of_each_row(query: Tensor, row: Tensor) -> Tensor:
+    """Keeps the entries of one row (the first) for each query."""
+    first = torch.full((int(query.max()) + 1 if len(query) else 0,), torch.iinfo(torch.long).max, device=row.device)
+    first.scatter_reduce_(0, query, row, "amin")
+    return row == first[query]

@@ -1,0 +1,90 @@
+"""Ranks by counting what is better: no sort, no mask, and additive over shards of the candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import scatter
+
+from tkg_incremental.ops.scores import Similarity, all_scores
+
+# Scores held at a time: large enough for an efficient product, small enough to stay in the cache while counted.
+_SCORES_AT_A_TIME = 1 << 21
+
+
+@dataclass
+class RankCounts:
+    """How many candidates are better than, or tied with, each answer; all ``[P]``.
+
+    Args:
+        better: Candidates with a higher score.
+        tied: Other candidates with the same score.
+        ignored_better: Those of ``better`` that a filtered rank leaves out.
+        ignored_tied: Those of ``tied`` that a filtered rank leaves out.
+    """
+
+    better: Tensor
+    tied: Tensor
+    ignored_better: Tensor
+    ignored_tied: Tensor
+
+    @property
+    def raw(self) -> Tensor:
+        """Rank among all candidates: the mean of the best and the worst rank that ties allow."""
+        return 1 + self.better + self.tied / 2
+
+    @property
+    def filtered(self) -> Tensor:
+        """Rank among the candidates that are not ignored."""
+        return self.raw - self.ignored_better - self.ignored_tied / 2
+
+
+def count_ranks(
+    query: Tensor,
+    table: Tensor,
+    owner: Tensor,
+    column: Tensor,
+    ignored: tuple[Tensor, Tensor],
+    similarity: Similarity,
+) -> RankCounts:
+    """Counts for answers ``(owner, column)``: which query, and which row of the table.
+
+    Args:
+        query: ``[Q, d]`` query vectors.
+        table: ``[n, d]`` candidates of all queries.
+        owner: ``[P]`` the query of each answer, ascending.
+        column: ``[P]`` the answer's place among the candidates.
+        ignored: (answer, column) pairs a filtered rank leaves out, by ascending answer, each ``[M]``; an
+            answer's own column does not count.
+        similarity: How queries and candidates are compared.
+    """
+    answers = len(owner)
+    better = torch.empty(answers, dtype=torch.long, device=query.device)
+    tied, ignored_better, ignored_tied = torch.empty_like(better), torch.empty_like(better), torch.empty_like(better)
+    at_a_time = max(1, _SCORES_AT_A_TIME // max(1, len(table)))
+    bounds = torch.arange(0, answers + at_a_time, at_a_time, device=query.device).clamp_(max=answers)
+    ignored_bounds = torch.searchsorted(ignored[0], bounds).tolist()
+    for i, start in enumerate(range(0, answers, at_a_time)):
+        end = min(start + at_a_time, answers)
+        first = int(owner[start])
+        local = owner[start:end] - first
+        scores = all_scores(query[first : first + int(local[-1]) + 1], table, similarity)
+        if len(scores) != end - start:  # some query has several answers: a row of scores for each
+            scores = scores[local]
+        own = scores.gather(1, column[start:end, None])
+        better[start:end] = (scores > own).sum(1)
+        tied[start:end] = (scores == own).sum(1) - 1
+
+        low, high = ignored_bounds[i], ignored_bounds[i + 1]
+        answer, other = ignored[0][low:high] - start, ignored[1][low:high]
+        theirs, mine = scores[answer, other], own[answer, 0]
+        not_itself = other != column[start:end][answer]
+        ignored_better[start:end] = _count(theirs > mine, answer, end - start)
+        ignored_tied[start:end] = _count((theirs == mine) & not_itself, answer, end - start)
+    return RankCounts(better, tied, ignored_better, ignored_tied)
+
+
+def _count(hits: Tensor, group: Tensor, groups: int) -> Tensor:
+    return scatter(hits.long(), group, dim=0, dim_size=groups, reduce="sum")

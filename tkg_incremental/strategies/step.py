@@ -1,0 +1,34 @@
+"""What a term is given to work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from tkg_incremental.data import Snapshot, Timeline
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.sampling import NegativeSampler
+
+
+@dataclass
+class Step:
+    """One step of learning.
+
+    Args:
+        snapshot: The step's data.
+        model: The model that learns.
+        previous: The model as it was before the step, frozen.
+        negatives: Draws negatives.
+        generator: Source of all randomness.
+    """
+
+    snapshot: Snapshot
+    model: TKGModel
+    previous: TKGModel
+    negatives: NegativeSampler
+    generator: torch.Generator
+
+    @property
+    def timeline(self) -> Timeline:
+        return self.snapshot.timeline

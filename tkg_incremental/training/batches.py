@@ -1,0 +1,45 @@
+"""How rows are spread over the batches of an epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+# Terms that score rows of one time together want them in a batch together; pieces of this size still mix a
+# few times in every batch.
+_PIECE = 512
+
+
+def spread(
+    views: Sequence[Tensor | None], by_time: Sequence[bool], batch_size: int, generator: torch.Generator
+) -> Iterator[list[Tensor | None]]:
+    """Batches of at most about ``batch_size`` rows over all views together, each view spread evenly.
+
+    Args:
+        views: Rows ``[n, 4]`` of each term, or :obj:`None` for a term without rows.
+        by_time: Whether a view's rows are better kept together by time.
+        batch_size: Rows in a batch, over all views.
+        generator: Source of randomness.
+    """
+    total = sum(len(rows) for rows in views if rows is not None)
+    batches = math.ceil(total / batch_size)
+    parts: list[Sequence[Tensor | None]] = []
+    for rows, grouped in zip(views, by_time, strict=True):
+        if rows is None:
+            parts.append([None] * batches)
+        else:
+            parts.append(_shuffle(rows, grouped, generator).tensor_split(batches))
+    yield from (list(batch) for batch in zip(*parts, strict=True))
+
+
+def _shuffle(rows: Tensor, grouped: bool, generator: torch.Generator) -> Tensor:
+    order = torch.randperm(len(rows), generator=generator, device=rows.device)
+    if grouped:
+        order = order[torch.argsort(rows[order, 3], stable=True)]
+        pieces = order.split(_PIECE)
+        shuffled = torch.randperm(len(pieces), generator=generator, device=rows.device).tolist()
+        order = torch.cat([pieces[i] for i in shuffled])
+    return rows[order]

@@ -1,0 +1,43 @@
+"""When to stop a step: a pure state machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass
+class EarlyStopping:
+    """Stops once the best value is ``patience`` epochs old.
+
+    Args:
+        patience: How many epochs to wait for something better.
+        best: Best value so far; higher is better.
+        best_epoch: When it came.
+    """
+
+    patience: int = 20
+    best: float = float("-inf")
+    best_epoch: int = 0
+
+    def __post_init__(self) -> None:
+        if self.patience < 1:
+            raise ValueError(f"patience must be at least 1 (got {self.patience})")
+
+    def update(self, value: float, epoch: int) -> bool:
+        """Takes the value of an epoch; whether it is the best so far."""
+        if value > self.best or self.best_epoch == 0:
+            self.best, self.best_epoch = value, epoch
+            return True
+        return False
+
+    def is_over(self, epoch: int) -> bool:
+        """Whether the epoch just ended is the last."""
+        return epoch - self.best_epoch >= self.patience
+
+    def state_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> EarlyStopping:
+        return cls(**state)

@@ -1,0 +1,166 @@
+"""Learning one step: epochs of batches, early stopping, the best epoch kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.strategies import Step, Strategy
+from tkg_incremental.training.batches import spread
+from tkg_incremental.training.early_stopping import EarlyStopping
+from tkg_incremental.training.optimizers import OPTIMIZERS
+
+
+class TrainingError(RuntimeError):
+    """Training went wrong in a way that no further step can mend."""
+
+
+@dataclass(frozen=True)
+class LearningSettings:
+    """How a step is learnt.
+
+    Args:
+        epochs: At most so many epochs.
+        patience: Stop when the best epoch is so many epochs old.
+        batch_size: Rows in a batch, over all terms together.
+        optimizer: ``"rowwise"`` moves touched rows alone; ``"published"`` is the dense Adam with weight decay of the
+            released TIE code.
+        lr: Learning rate.
+        weight_decay: L2 penalty; by default 1e-4 for ``"published"`` and none for ``"rowwise"``.
+        max_norm: Gradients are clipped to this norm.
+    """
+
+    epochs: int = 100
+    patience: int = 20
+    batch_size: int = 2048
+    optimizer: str = "rowwise"
+    lr: float = 1e-3
+    weight_decay: float | None = None
+    max_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "patience", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)} (got {self.optimizer!r})")
+        if not self.lr > 0:
+            raise ValueError(f"lr must be above 0 (got {self.lr})")
+
+
+class StepLearner:
+    """Learns one step. Its state can be saved after any epoch and taken up again to the same bits.
+
+    Args:
+        step: The step, with the model that learns.
+        strategy: What it learns from.
+        settings: How it learns.
+        validate: What early stopping watches, higher is better; NaN if there is nothing to validate on.
+    """
+
+    def __init__(
+        self, step: Step, strategy: Strategy, settings: LearningSettings, validate: Callable[[], float]
+    ) -> None:
+        self.step, self.strategy, self.settings, self.validate = step, strategy, settings, validate
+        self.views: list[Tensor | None] = [
+            None if term.view is None else term.view.rows(step.snapshot, step.generator) for term in strategy.terms
+        ]
+        self.stopping = EarlyStopping(settings.patience)
+        self.epoch = 0
+        self.seconds: list[float] = []
+        self.history: list[dict[str, float]] = []
+        self._best: dict[str, Tensor] | None = None
+        kind = OPTIMIZERS[settings.optimizer]
+        options = {} if settings.weight_decay is None else {"weight_decay": settings.weight_decay}
+        self._parameters = list(step.model.parameters())
+        self.optimizer = kind(self._parameters, lr=settings.lr, max_norm=settings.max_norm, **options)
+        step.model.encoder.sparse_gradients = kind.sparse_gradients
+
+    @property
+    def rows(self) -> int:
+        """How many rows an epoch has."""
+        return sum(len(rows) for rows in self.views if rows is not None)
+
+    @property
+    def examples(self) -> int:
+        """How many labelled facts an epoch has, negatives included."""
+        pairs = zip(self.strategy.terms, self.views, strict=True)
+        return sum(term.examples(self.step, len(rows)) for term, rows in pairs if rows is not None)
+
+    @property
+    def is_over(self) -> bool:
+        return (
+            self.rows == 0
+            or self.epoch >= self.settings.epochs
+            or (self.epoch > 0 and self.stopping.is_over(self.epoch))
+        )
+
+    def run_epoch(self) -> dict[str, float]:
+        """One epoch; its mean losses by term, and what validation said."""
+        begin = time.perf_counter()
+        losses = self._train()
+        self.seconds.append(time.perf_counter() - begin)
+        self.epoch += 1
+        for name, value in losses.items():
+            if not torch.isfinite(torch.tensor(value)):
+                snapshot = self.step.snapshot
+                raise TrainingError(
+                    f"the loss term {name} became {value} in epoch {self.epoch} of step {snapshot.time} "
+                    f"({snapshot.label}); a smaller learning rate may help"
+                )
+        value = self.validate()
+        # Without validation rows the training loss has to do.
+        if self.stopping.update(-sum(losses.values()) if value != value else value, self.epoch):
+            self._best = {name: tensor.clone() for name, tensor in self.step.model.state_dict().items()}
+        self.history.append({**losses, "val C@10": value})
+        return self.history[-1]
+
+    def _train(self) -> dict[str, float]:
+        terms = self.strategy.terms
+        by_time = [term.by_time for term in terms]
+        sums: dict[str, Tensor] = {}
+        counts: dict[str, int] = {}
+        for batch in spread(self.views, by_time, self.settings.batch_size, self.step.generator):
+            losses: dict[str, Tensor] = {}
+            for term, rows in zip(terms, batch, strict=True):
+                if rows is None or len(rows):
+                    losses |= term.losses(self.step, self._empty if rows is None else rows)
+            self.optimizer.zero_grad(set_to_none=True)
+            self.strategy.backward(losses, self._parameters)
+            self.optimizer.step()
+            for name, loss in losses.items():
+                sums[name] = sums.get(name, 0) + loss.detach()
+                counts[name] = counts.get(name, 0) + 1
+        return {name: float(total) / counts[name] for name, total in sums.items()}
+
+    @property
+    def _empty(self) -> Tensor:
+        return torch.empty(0, 4, dtype=torch.long, device=self.step.model.device)
+
+    def finish(self) -> None:
+        """Puts the best epoch's weights back."""
+        if self._best is not None:
+            self.step.model.load_state_dict(self._best)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "epoch": self.epoch,
+            "views": self.views,
+            "stopping": self.stopping.state_dict(),
+            "seconds": self.seconds,
+            "history": self.history,
+            "best": self._best,
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.epoch, self.views = state["epoch"], state["views"]
+        self.seconds, self.history = list(state["seconds"]), list(state["history"])
+        self.stopping = EarlyStopping.from_state(state["stopping"])
+        self._best = state["best"]
+        self.optimizer.load_state_dict(state["optimizer"])

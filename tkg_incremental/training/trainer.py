@@ -1,0 +1,306 @@
+"""Incremental training: a base model, then one step after the other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tkg_incremental.data import Snapshot, Timeline
+from tkg_incremental.datasets.base import TKGDataset
+from tkg_incremental.metrics import Evaluator
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.saving import save_model
+from tkg_incremental.models.zoo import ZOO
+from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.storage import atomic_write, load_verified, save_verified
+from tkg_incremental.strategies import History, Link, Step, Strategy
+from tkg_incremental.strategies.candidates import Negatives
+from tkg_incremental.training.callbacks import Callback, ProgressBar
+from tkg_incremental.training.learner import LearningSettings, StepLearner
+from tkg_incremental.training.result import Result
+from tkg_incremental.training.run_folder import RunFolder, RunFolderError
+
+
+class IncrementalTrainer:
+    """Trains a base model on the first 70% of the steps, then visits the others one by one.
+
+    Args:
+        model: The model; it is trained in place.
+        dataset: The dataset.
+        strategy: What is learnt at each step.
+        run_dir: Where checkpoints, metrics and the model are kept; nothing is written without it.
+        seed: Seed of everything random in training.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+        settings: How each step is learnt.
+        base_settings: How the base model is learnt; as ``settings`` by default.
+        base_negatives: Negatives a side for the base model, or ``"all"``.
+        evaluator: Computes the metrics; on test rows, with the paper's definitions, by default.
+        callbacks: What watches the run; progress bars by default.
+        checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
+        keep_checkpoints: How many checkpoints to keep.
+        overwrite: Begin anew in a folder that holds an earlier run.
+    """
+
+    def __init__(
+        self,
+        model: TKGModel,
+        dataset: TKGDataset,
+        strategy: Strategy,
+        run_dir: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        settings: LearningSettings | None = None,
+        base_settings: LearningSettings | None = None,
+        base_negatives: Negatives = "all",
+        evaluator: Evaluator | None = None,
+        callbacks: Sequence[Callback] | None = None,
+        checkpoint_every: int = 10,
+        keep_checkpoints: int = 2,
+        overwrite: bool = False,
+    ) -> None:
+        place = resolve_device(device)
+        self.model = model.to(place)
+        self.timeline: Timeline = dataset.timeline.to(place)
+        self.strategy, self.seed = strategy, seed
+        self.settings = settings or LearningSettings()
+        self.base_settings = base_settings or self.settings
+        self.base_negatives = base_negatives
+        self.evaluator = evaluator or Evaluator(self.timeline)
+        self.validator = Evaluator(self.timeline, "val", self.evaluator.window)
+        self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
+        self.checkpoint_every = checkpoint_every
+        self.negatives = NegativeSampler(self.timeline)
+        self.generator = torch.Generator(place).manual_seed(seed)
+        self.base_is_ready = False
+        names = (type(dataset).__name__, type(model).__name__, strategy.name)
+        self.result = Result(*names, seed=seed, num_steps=self.timeline.num_steps)
+        self._variant = dataset.variant
+        self._active: StepLearner | None = None
+        self.folder: RunFolder | None = None
+        if run_dir is not None:
+            self.folder = RunFolder(run_dir, keep_checkpoints)
+            if overwrite:
+                self.folder.clear()
+
+    # The three things one does -------------------------------------------------------------------------
+
+    def pretrain(self, base: str | os.PathLike[str] | None = None) -> TKGModel:
+        """Trains the base model on all facts of the first 70% of the steps.
+
+        Args:
+            base: A file to share the base model between runs: taken from there if it exists, left there if not.
+        """
+        self._begin()
+        if self.base_is_ready:
+            return self.model
+        base = Path(base) if base is not None else None
+        if base is not None and base.exists():
+            self._load_base(base)
+        else:
+            last = self.timeline.num_steps - 1 if self.strategy.sees_future else self.timeline.base_step
+            strategy = Strategy([Link(History(), self.base_negatives)], "base")
+            self._learn(last, strategy, self.base_settings, first_validated=0)
+            if base is not None:
+                save_verified({"about": self._base_fingerprint(), "weights": self.model.state_dict()}, base)
+        # Every run starts its steps from the same random state, however its base model came about.
+        self.generator.manual_seed(self.seed)
+        self.base_is_ready = True
+        self._checkpoint()
+        self._tell("on_step_end", None)
+        return self.model
+
+    def fit(self) -> Result:
+        """Visits the remaining steps, one after the other, and evaluates after each."""
+        self._begin()
+        if not self.base_is_ready:
+            raise RuntimeError("there is no base model yet: call pretrain() before fit()")
+        first = self.timeline.base_step + len(self.result.steps)
+        for time in range(first, self.timeline.num_steps):
+            self._fit_step(time)
+        self._tell("on_end")
+        self._write_results()
+        return self.result
+
+    def resume(self) -> IncrementalTrainer:
+        """Takes up the run of the folder where its last checkpoint left it; :meth:`pretrain` and :meth:`fit` go on
+        from there, to the same bits as if they had never stopped."""
+        if self.folder is None:
+            raise RuntimeError("resume() needs a run_dir")
+        self._load_state(self.folder.latest())
+        return self
+
+    # One step ------------------------------------------------------------------------------------------
+
+    def _fit_step(self, time: int) -> None:
+        if self._active is None and time > self.timeline.base_step:
+            self._initialise_new(time)
+        learner = self._learn(time, self.strategy, self.settings, first_validated=time)
+        metrics, alpha = self.evaluator.evaluate(self.model, time)
+        seconds = learner.seconds
+        self.result.add(
+            time,
+            self.timeline.labels[time],
+            metrics,
+            alpha,
+            data_size=learner.examples,
+            epochs=learner.epoch,
+            best_epoch=learner.stopping.best_epoch,
+            epoch_seconds=sum(seconds) / len(seconds) if seconds else float("nan"),
+        )
+        self.result.history += [{"time": time, **record} for record in learner.history]
+        self._checkpoint()
+        if self.folder is not None:
+            self.result.save(self.folder / "metrics.json")
+        self._tell("on_step_end", self.result.steps[-1])
+
+    def _learn(
+        self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int
+    ) -> StepLearner:
+        learner = self._active or self._learner(time, strategy, settings, first_validated)
+        self._active = learner
+        self._tell("on_step_begin", learner)
+        while not learner.is_over:
+            record = learner.run_epoch()
+            self._tell("on_epoch_end", learner, record)
+            if learner.epoch % self.checkpoint_every == 0 and not learner.is_over:
+                self._checkpoint()
+        learner.finish()
+        self._active = None
+        return learner
+
+    def _learner(
+        self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int
+    ) -> StepLearner:
+        step = Step(
+            Snapshot(self.timeline, time), self.model, self.model.frozen_copy(), self.negatives, self.generator
+        )
+        return StepLearner(
+            step, strategy, settings, lambda: self.validator.hits(self.model, first_validated, time)
+        )
+
+    def _initialise_new(self, time: int) -> None:
+        """Entities that appear at this step, and the step itself, start from the initial distribution."""
+        fresh = torch.Generator().manual_seed(self.seed * 1_000_003 + time)
+        known = self.timeline.num_known
+        new = self.timeline.order[int(known[time - 1]) : int(known[time])]
+        self.model.encoder.initialise("entity", new, fresh)
+        self.model.encoder.initialise("time", torch.tensor([time]), fresh)
+
+    # Checkpoints ---------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Refuses to mix two runs in one folder, and says in it what this run is."""
+        if self.folder is None or self._active or self.base_is_ready:
+            return
+        if self.folder.checkpoints:
+            raise RunFolderError(
+                f"'{self.folder.path}' holds an earlier run: resume() continues it, overwrite=True replaces it"
+            )
+        with atomic_write(self.folder / "config.json") as file:
+            file.write(json.dumps(self._fingerprint(), indent=1, ensure_ascii=False).encode())
+
+    def _checkpoint(self) -> None:
+        if self.folder is not None:
+            self.folder.save(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        active = None
+        if self._active is not None:
+            previous = self._active.step.previous.state_dict()
+            active = {
+                "time": self._active.step.snapshot.time,
+                "learner": self._active.state_dict(),
+                "previous": previous,
+            }
+        return {
+            "about": self._fingerprint(),
+            "base_is_ready": self.base_is_ready,
+            "weights": self.model.state_dict(),
+            "generator": self.generator.get_state(),
+            "result": self.result.to_dict(),
+            "active": active,
+        }
+
+    def _load_state(self, state: dict[str, Any]) -> None:
+        _refuse_other(state["about"], self._fingerprint(), "the checkpoint")
+        self.model.load_state_dict(state["weights"])
+        self.base_is_ready = state["base_is_ready"]
+        self.result = Result.from_dict(state["result"])
+        active = state["active"]
+        if active is not None:
+            time = active["time"]
+            if self.base_is_ready:
+                learner = self._learner(time, self.strategy, self.settings, time)
+            else:
+                strategy = Strategy([Link(History(), self.base_negatives)], "base")
+                learner = self._learner(time, strategy, self.base_settings, 0)
+            learner.step.previous.load_state_dict(active["previous"])
+            learner.load_state_dict(active["learner"])
+            self._active = learner
+        # Last: making the learner above drew from the generator.
+        self.generator.set_state(state["generator"].cpu())
+
+    def _load_base(self, path: Path) -> None:
+        state = load_verified(path, map_location=self.model.device)
+        _refuse_other(state["about"], self._base_fingerprint(), f"the base model '{path}'")
+        self.model.load_state_dict(state["weights"])
+
+    def _write_results(self) -> None:
+        if self.folder is not None:
+            self.result.save(self.folder / "metrics.json")
+            if type(self.model).__name__ in ZOO:
+                save_model(self.model, self.folder / "model.pt")
+
+    def _base_fingerprint(self) -> dict[str, Any]:
+        """What two runs must share to share a base model."""
+        line = self.timeline
+        rows = line.observed.rows
+        return {
+            "dataset": self.result.dataset,
+            "variant": self._variant,
+            "facts": hashlib.blake2b(rows.cpu().numpy().tobytes(), digest_size=8).hexdigest(),
+            "model": self.result.model,
+            "options": dict(self.model.options),
+            "seed": self.seed,
+            "base": repr(self.base_settings),
+            "base_negatives": self.base_negatives,
+            "sees_future": self.strategy.sees_future,
+        }
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """What a run must share with a checkpoint to continue it."""
+        return {
+            **self._base_fingerprint(),
+            "strategy": self.strategy.name,
+            "terms": repr(self.strategy),
+            "settings": repr(self.settings),
+            "format": 1,
+        }
+
+    def _tell(self, event: str, *args: Any) -> None:
+        for callback in self.callbacks:
+            getattr(callback, event)(self, *args)
+
+    def __repr__(self) -> str:
+        return f"IncrementalTrainer({self.result.model}, {self.result.dataset}, {self.strategy.name}, seed={self.seed})"
+
+
+def resolve_device(device: str) -> torch.device:
+    """``"auto"`` is the best device there is."""
+    if device != "auto":
+        return torch.device(device)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _refuse_other(found: dict[str, Any], wanted: dict[str, Any], what: str) -> None:
+    for key, value in wanted.items():
+        if found.get(key) != value:
+            raise RunFolderError(f"{what} is of another run: its {key} is {found.get(key)!r}, expected {value!r}")
