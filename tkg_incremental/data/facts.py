@@ -62,7 +62,7 @@ class FactTable:
         return self.rows[span][self._neighbours[1][span] != step]
 
     def lapsed(self, step: int, window: int) -> Tensor:
-        """Triples of the ``window`` steps before ``step`` that do not hold at ``step``, as rows of ``step``."""
+        """Triples of the ``window`` steps before ``step`` that do not hold at ``step``, as its rows."""
         span = self._span(step - window, step - 1)
         # Of all rows of such a triple, only its last one before `step` has its next one after `step`.
         rows = self.rows[span][self._neighbours[1][span] > step]

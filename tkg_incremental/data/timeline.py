@@ -121,9 +121,7 @@ class Timeline:
 
     def _check(self, name: str, rows: Tensor) -> None:
         if rows.dim() != 2 or rows.size(1) != 4 or rows.dtype != torch.long:
-            raise ValueError(
-                f"{name} rows must be a LongTensor [N, 4] (got {rows.dtype} {list(rows.shape)})"
-            )
+            raise ValueError(f"{name} rows must be a LongTensor [N, 4] (got {rows.dtype} {list(rows.shape)})")
         if len(rows) == 0:
             return
         columns = ("head", "rel", "tail", "time")

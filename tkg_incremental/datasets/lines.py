@@ -62,7 +62,8 @@ def wrong_columns(
 ) -> DataError:
     """The error of a line with too few or too many fields."""
     wanted = " or ".join(map(str, columns))
-    return DataError(path, line, f"expected {wanted} columns (got {len(fields)}: {short(' | '.join(fields))!r})")
+    came = short(" | ".join(fields))
+    return DataError(path, line, f"expected {wanted} columns (got {len(fields)}: {came!r})")
 
 
 def parse_id(path: str | os.PathLike[str], line: int, text: str, what: str, size: int) -> int:

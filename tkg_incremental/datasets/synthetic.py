@@ -18,15 +18,15 @@ _ROUNDS = 100
 class SyntheticTKG(TKGDataset):
     r"""A temporal knowledge graph of any size with a structure that a model can find.
 
-    - Entities belong to ``num_clusters`` clusters on a circle. Relation :math:`r` leads from an entity of cluster
-      :math:`c` to entities of cluster :math:`c + \delta_r`. For every second relation :math:`\delta_r` changes
-      ``num_phases`` times less one; facts follow the :math:`\delta_r` of the step they begin at.
+    - Entities belong to ``num_clusters`` clusters on a circle. Relation :math:`r` leads from an entity of
+      cluster :math:`c` to entities of cluster :math:`c + \delta_r`. For every second relation, each phase of
+      the time has its own :math:`\delta_r`; a fact follows the one of the step it begins at.
     - Every fact holds for one interval. Step 0 has ``facts_per_step`` train facts; at each later one exactly
       ``added_per_step`` begin and the ``deleted_per_step`` oldest are gone.
     - Half of the entities are there at step 0, and the others come evenly over the steps. Half of the facts
       that begin at a step are about the newcomers.
-    - A validation or test fact has the head, the relation and the interval of a train fact, and another tail of
-      the same cluster: what is asked can be learnt.
+    - A validation or test fact has the head, the relation and the interval of a train fact, and another tail
+      of the same cluster: what is asked can be learnt.
 
     Args:
         root: Where the dataset is kept. :obj:`None` builds it in memory.
@@ -67,29 +67,28 @@ class SyntheticTKG(TKGDataset):
         deleted = added if deleted_per_step is None else deleted_per_step
         # The clusters must have a member each from the start on, when half of the entities are there.
         clusters = max(1, num_entities // 20) if num_clusters is None else num_clusters
-        sizes = {"num_relations": num_relations, "num_steps": num_steps, "num_phases": num_phases}
-        for name, value in {"num_entities": num_entities, "facts_per_step": facts, **sizes}.items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1 (got {value})")
-        for name, share in {"added_per_step": added, "deleted_per_step": deleted, "val": val, "test": test}.items():
-            if share < 0:
-                raise ValueError(f"{name} must be at least 0 (got {share})")
+        _at_least(1, num_entities=num_entities, num_relations=num_relations, num_steps=num_steps)
+        _at_least(1, facts_per_step=facts, num_phases=num_phases)
+        _at_least(0, added_per_step=added, deleted_per_step=deleted, val=val, test=test)
         if not 1 <= clusters <= (num_entities + 1) // 2:
             raise ValueError(f"num_clusters must lie in 1 … {(num_entities + 1) // 2} (got {clusters})")
-        least = min(facts, facts + (added - deleted) * (num_steps - 2))  # held when the last ones are deleted
-        if num_steps > 1 and deleted > least:
+        # The facts that there are before the first and before the last deletion.
+        if num_steps > 1 and deleted > min(facts, facts + (added - deleted) * (num_steps - 2)):
             raise ValueError(
-                f"deleted_per_step must leave facts to delete at every step: at most {least} here (got {deleted})"
+                f"deleted_per_step must leave facts to delete up to the last step (got {deleted}, with "
+                f"{facts} facts at step 0, {added} added per step and {num_steps} steps)"
             )
         self._entities, self._relations, self._steps = num_entities, num_relations, num_steps
         self._facts, self._added, self._deleted = facts, added, deleted
-        self._clusters, self._phases, self._val, self._test, self._seed = clusters, num_phases, val, test, seed
+        self._clusters, self._phases, self._seed = clusters, num_phases, seed
+        self._val, self._test = val, test
         super().__init__(root, transform, force_reload)
 
     @property
     def variant(self) -> str:
         return (
-            f"e{self._entities}-r{self._relations}-t{self._steps}-f{self._facts}-a{self._added}-d{self._deleted}"
+            f"e{self._entities}-r{self._relations}-t{self._steps}"
+            f"-f{self._facts}-a{self._added}-d{self._deleted}"
             f"-c{self._clusters}-p{self._phases}-val{self._val}-test{self._test}-seed{self._seed}"
         )
 
@@ -108,7 +107,7 @@ class SyntheticTKG(TKGDataset):
             time, rel = start[at], torch.randint(self._relations, at.shape, generator=generator)
             newcomers = torch.rand(len(at), generator=generator) < 0.5
             low = torch.where(newcomers & (time > 0), known[time - 1], 0)
-            head = low + _below(known[time] - low, generator) if len(at) else at
+            head = low + _below(known[time] - low, generator)
             return torch.stack([head, rel, tails(head, rel, time), at], dim=1)
 
         def resemble(at: Tensor) -> Tensor:
@@ -141,8 +140,9 @@ class SyntheticTKG(TKGDataset):
         """First and last step of every train fact, in the order in which they begin and end."""
         later = torch.arange(1, self._steps).repeat_interleave(self._added)
         start = torch.cat([torch.zeros(self._facts, dtype=torch.long), later])
-        end = torch.arange(len(start)) // self._deleted if self._deleted else torch.full_like(start, self._steps)
-        return start, end.clamp(max=self._steps - 1)
+        if self._deleted == 0:
+            return start, torch.full_like(start, self._steps - 1)
+        return start, (torch.arange(len(start)) // self._deleted).clamp(max=self._steps - 1)
 
     def _shifts(self, generator: torch.Generator) -> Tensor:
         """``[num_relations, num_phases]`` how many clusters further a relation leads."""
@@ -155,9 +155,10 @@ class SyntheticTKG(TKGDataset):
         """``count`` facts, each from ``draw``, of which no two have the same triple, nor one of ``taken``."""
         facts = draw(torch.arange(count))
         before = facts[:0] if taken is None else taken
+        sizes = [self._entities, self._relations, self._entities]
         for _ in range(_ROUNDS):
             head, rel, tail, _ = torch.cat([before, facts]).unbind(1)
-            keys, order = pack([head, rel, tail], [self._entities, self._relations, self._entities]).sort(stable=True)
+            keys, order = pack([head, rel, tail], sizes).sort(stable=True)
             # The first of its kind may stay; `taken` stands first.
             again = order[1:][keys[1:] == keys[:-1]] - len(before)
             if len(again) == 0:
@@ -167,6 +168,12 @@ class SyntheticTKG(TKGDataset):
             f"facts_per_step and added_per_step must leave room for different facts (got {self._facts} and "
             f"{self._added} with {self._entities} entities in {self._clusters} clusters)"
         )
+
+
+def _at_least(least: int, **arguments: float) -> None:
+    for name, value in arguments.items():
+        if value < least:
+            raise ValueError(f"{name} must be at least {least} (got {value})")
 
 
 def _below(bounds: Tensor, generator: torch.Generator) -> Tensor:

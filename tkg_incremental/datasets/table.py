@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tkg_incremental.data import parse_instant
+from tkg_incremental.data import TimeAxis, parse_instant
 from tkg_incremental.datasets.lines import DataError, read_fields, short, wrong_columns
 
-Source = str | os.PathLike[str] | Any  # Any: a pandas DataFrame, without importing pandas for its type
+# A file, or a pandas DataFrame: `Any`, so that pandas need not be there for its type.
+Source = Any
 
 POINT = ("head", "rel", "tail", "time")
 INTERVAL = ("head", "rel", "tail", "start", "end")
@@ -74,6 +75,17 @@ def read_table(
     return facts
 
 
+def steps_of(path: Path, fact: Fact, axis: TimeAxis) -> tuple[int, int]:
+    """First and last step of a fact, as far as the axis reaches."""
+    first, last = axis.first[0], axis.last[-1]
+    start = first if fact.start is None else max(fact.start, first)
+    end = last if fact.end is None else min(fact.end, last)
+    if start > end:
+        reach = f"{axis.labels[0]} … {axis.labels[-1]}"
+        raise DataError(path, fact.line, f"expected a time in {reach} (the fact lies outside)")
+    return bisect_right(axis.first, start) - 1, bisect_right(axis.first, end) - 1
+
+
 def source_name(source: Source) -> Path:
     """What errors call a source."""
     return Path("<DataFrame>") if is_frame(source) else Path(source).expanduser()
@@ -114,7 +126,7 @@ def _layout(
     if columns is not None:
         places = _places(columns)
         if not _complete(places):
-            raise ValueError(f"columns must name {', '.join(POINT)} or {', '.join(INTERVAL)} (got {columns!r})")
+            raise ValueError(f"columns must name all of {POINT} or all of {INTERVAL} (got {columns!r})")
         if len(columns) != len(fields):
             raise wrong_columns(path, line, (len(columns),), fields)
         return places, _complete(header)

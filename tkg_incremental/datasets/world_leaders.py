@@ -12,8 +12,9 @@ import torch
 from tkg_incremental.data import Snapshot, TimeAxis, expand_intervals
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
+from tkg_incremental.datasets.numbering import Numbering
 from tkg_incremental.datasets.splits import Interval, supported_split
-from tkg_incremental.datasets.table import Fact, read_table
+from tkg_incremental.datasets.table import read_table, steps_of
 
 FIRST_YEAR, LAST_YEAR = 1950, 2024
 
@@ -31,9 +32,9 @@ class WorldLeaders(TKGDataset):
     A small dataset of real facts that comes with the package, so that examples work offline and a person can
     judge the answers. A fact holds in every year it touches: the year of a handover has two presidents.
 
-    One fact in ten each is set aside for validation and test, such that the rest supports it: in every year of
-    such a fact, its head and its tail occur in train facts of that year, and its relation in train facts of
-    that year or before.
+    One fact in ten each is set aside for validation and test, such that the rest supports it: in every year
+    of such a fact, its head and its tail occur in train facts of that year, and its relation in train facts
+    of that year or before.
 
     Args:
         root: Where a built version is kept. :obj:`None` builds it in memory, which takes a moment.
@@ -55,15 +56,19 @@ class WorldLeaders(TKGDataset):
         return f"world_leaders-{hashlib.sha256(_packaged().read_bytes()).hexdigest()[:16]}"
 
     def build(self) -> Graph:
+        entities, relations = Numbering("entity"), Numbering("relation")
+        axis = TimeAxis.from_instants(range(FIRST_YEAR, LAST_YEAR + 1))
         with as_file(_packaged()) as path:
             facts = read_table(path, "year")
-        entities = _number(name for fact in facts for name in (fact.head, fact.tail))
-        relations = _number(fact.rel for fact in facts)
-        intervals = [
-            Interval(entities[fact.head], relations[fact.rel], entities[fact.tail], *_steps(fact))
-            for fact in facts
-        ]
-        axis = TimeAxis.from_instants(range(FIRST_YEAR, LAST_YEAR + 1))
+            intervals = [
+                Interval(
+                    entities.index(path, fact.line, fact.head),
+                    relations.index(path, fact.line, fact.rel),
+                    entities.index(path, fact.line, fact.tail),
+                    *steps_of(path, fact, axis),
+                )
+                for fact in facts
+            ]
         movable = [(fact.rel, fact.tail) not in ALWAYS_TRAIN for fact in facts]
         chosen = supported_split(intervals, movable, axis.num_steps, val=0.1, test=0.1, seed=0)
         splits = {}
@@ -71,18 +76,8 @@ class WorldLeaders(TKGDataset):
             columns = [fact for fact, name in zip(intervals, chosen, strict=True) if name == split]
             rows = torch.tensor(columns, dtype=torch.long).view(-1, 5)
             splits[split] = expand_intervals(rows[:, :3], rows[:, 3], rows[:, 4])
-        return Graph(splits, list(entities), list(relations), axis)
+        return Graph(splits, entities.names, relations.names, axis)
 
 
 def _packaged() -> Any:
     return files("tkg_incremental.datasets") / "world_leaders.tsv"
-
-
-def _number(names: Any) -> dict[str, int]:
-    return {name: index for index, name in enumerate(dict.fromkeys(names))}
-
-
-def _steps(fact: Fact) -> tuple[int, int]:
-    start = FIRST_YEAR if fact.start is None else max(fact.start, FIRST_YEAR)
-    end = LAST_YEAR if fact.end is None else min(fact.end, LAST_YEAR)
-    return start - FIRST_YEAR, end - FIRST_YEAR

@@ -1,0 +1,52 @@
+"""From the names in a file to ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tkg_incremental.data import Vocabulary
+from tkg_incremental.datasets.lines import DataError, parse_id
+
+# Every id up to the largest gets a name: a stray large one must not fill the memory.
+_MAX_ID = 10**8
+
+
+class Numbering:
+    """Gives the entities or relations of a table their ids.
+
+    Args:
+        kind: What is numbered; used in error messages.
+        known: All names by id; others are errors then. By default names are numbered as they occur.
+        ids: Whether the table has ids already. Without ``known`` the names are the ids.
+    """
+
+    def __init__(self, kind: str, known: Sequence[str] | None = None, ids: bool = False) -> None:
+        self.kind, self.ids = kind, ids
+        self._known = None if known is None else Vocabulary(known, kind)
+        self._size = 0 if known is None else len(known)
+        self._seen: dict[str, int] = {}
+
+    def index(self, path: Path, line: int, text: str) -> int:
+        """The id of what stands in a line of a file."""
+        if self.ids:
+            limit = _MAX_ID if self._known is None else self._size
+            index = parse_id(path, line, text, f"the {self.kind}'s id", limit)
+            self._size = max(self._size, index + 1)
+            return index
+        if self._known is None:
+            return self._seen.setdefault(text, len(self._seen))
+        try:
+            return self._known.index(text)
+        except KeyError as error:
+            raise DataError(path, line, f"expected a known {self.kind} ({error.args[0]})") from None
+
+    @property
+    def names(self) -> list[str]:
+        """The name of every id so far."""
+        if self._known is not None:
+            return self._known.names
+        return [str(index) for index in range(self._size)] if self.ids else list(self._seen)
+
+    def __repr__(self) -> str:
+        return f"Numbering({len(self.names)} × {self.kind})"
