@@ -146,9 +146,7 @@ def _verify(file: BinaryIO, path: str | os.PathLike[str]) -> None:
     if header[: len(MAGIC)] != MAGIC[: len(header)]:
         raise CorruptFileError(path, "it was not written by this package, or its first bytes are damaged")
     if len(header) < HEADER.size:
-        raise CorruptFileError(
-            path, f"it is truncated: its header has {HEADER.size} bytes (got {len(header)})"
-        )
+        raise CorruptFileError(path, f"it is truncated: its header has {HEADER.size} bytes (got {len(header)})")
     _, version, expected_length, expected_digest = HEADER.unpack(header)
     if version != VERSION:
         raise CorruptFileError(path, f"format version {VERSION} is expected (got {version})")

@@ -119,13 +119,7 @@ def independent_and_in_a_party(facts):
 
 def without_citizenship(facts):
     citizen = years_of(facts, "citizen of")
-    return [
-        (f, year)
-        for f in facts
-        if f.rel in PERSONAL
-        for year in f.years
-        if year not in citizen[f.head, f.tail]
-    ]
+    return [(f, year) for f in facts if f.rel in PERSONAL for year in f.years if year not in citizen[f.head, f.tail]]
 
 
 def unbacked_ruling(facts):
@@ -135,11 +129,7 @@ def unbacked_ruling(facts):
         for year in years:
             parties[person, year].add(party)
     backed = {
-        (party, f.tail, year)
-        for f in facts
-        if f.rel in PERSONAL
-        for year in f.years
-        for party in parties[f.head, year]
+        (party, f.tail, year) for f in facts if f.rel in PERSONAL for year in f.years for party in parties[f.head, year]
     }
     return [
         (f, year)
@@ -254,7 +244,5 @@ def test_known_spell(facts, head, rel, tail, first, last):
 
 
 def test_someone_returns_to_office(facts):
-    spells = [
-        (f.years[0], f.years[-1]) for f in facts if f[:3] == ("Vladimir Putin", "president of", "Russia")
-    ]
+    spells = [(f.years[0], f.years[-1]) for f in facts if f[:3] == ("Vladimir Putin", "president of", "Russia")]
     assert spells == [(2000, 2007), (2012, 2024)]

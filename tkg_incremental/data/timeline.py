@@ -26,9 +26,7 @@ class Timeline:
         axis: What each step stands for.
     """
 
-    def __init__(
-        self, splits: Mapping[str, Tensor], num_entities: int, num_relations: int, axis: TimeAxis
-    ) -> None:
+    def __init__(self, splits: Mapping[str, Tensor], num_entities: int, num_relations: int, axis: TimeAxis) -> None:
         self.num_entities, self.num_relations, self.axis = num_entities, num_relations, axis
         for name in SPLITS:
             self._check(name, splits[name])
@@ -95,9 +93,7 @@ class Timeline:
     @cached_property
     def column_of(self) -> Tensor:
         """``[num_entities]`` the place of each entity in :attr:`order`."""
-        return torch.empty_like(self.order).scatter_(
-            0, self.order, torch.arange(self.num_entities, device=self.device)
-        )
+        return torch.empty_like(self.order).scatter_(0, self.order, torch.arange(self.num_entities, device=self.device))
 
     @cached_property
     def num_known(self) -> Tensor:

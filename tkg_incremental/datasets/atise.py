@@ -68,10 +68,7 @@ class ATISEDataset(TKGDataset):
         raw = Path(self.raw_dir)
         entities = [self.readable(name) for name in read_names(raw / "entity2id.txt")]
         relations = [self.readable(name) for name in read_names(raw / "relation2id.txt")]
-        facts = {
-            split: read_facts(raw / name, len(entities), len(relations))
-            for split, name in SPLIT_FILES.items()
-        }
+        facts = {split: read_facts(raw / name, len(entities), len(relations)) for split, name in SPLIT_FILES.items()}
         train = facts["train"]
         axis = bin_by_count([year for fact in train for year in fact[3:] if year not in (_OPEN, _UNUSABLE)])
         splits = {}
@@ -81,9 +78,7 @@ class ATISEDataset(TKGDataset):
             triples = torch.tensor([fact[:3] for fact in usable]).view(-1, 3)
             start = torch.tensor([0 if a is _OPEN else axis.step_of(a) for *_, a, _ in usable])
             # An end before its start is an error of the source: it counts as open.
-            end = torch.tensor(
-                [last_step if b is _OPEN or (a or 0) > b else axis.step_of(b) for *_, a, b in usable]
-            )
+            end = torch.tensor([last_step if b is _OPEN or (a or 0) > b else axis.step_of(b) for *_, a, b in usable])
             keep = start <= end if self.single_step_facts else start < end
             splits[split] = expand_intervals(triples[keep], start[keep], end[keep])
         graph = Graph(splits, entities, relations, axis)

@@ -57,9 +57,7 @@ def read_fields(
         raise DataError(path, None, "expected at least one line (the file is empty)")
 
 
-def wrong_columns(
-    path: str | os.PathLike[str], line: int, columns: tuple[int, ...], fields: list[str]
-) -> DataError:
+def wrong_columns(path: str | os.PathLike[str], line: int, columns: tuple[int, ...], fields: list[str]) -> DataError:
     """The error of a line with too few or too many fields."""
     wanted = " or ".join(map(str, columns))
     came = short(" | ".join(fields))

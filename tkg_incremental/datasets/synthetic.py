@@ -36,7 +36,7 @@ class SyntheticTKG(TKGDataset):
         facts_per_step: Train facts at step 0; by default two per entity.
         added_per_step: Train facts that begin at each later step; by default a tenth of ``facts_per_step``.
         deleted_per_step: Train facts that end before each later step; by default as many as are added.
-        num_clusters: Number of clusters; by default one for every 20 entities.
+        num_clusters: Number of clusters; by default one for every 10 entities.
         num_phases: Into how many phases the time is divided.
         val: Validation facts for each train fact.
         test: Test facts for each train fact.
@@ -66,7 +66,7 @@ class SyntheticTKG(TKGDataset):
         added = facts // 10 if added_per_step is None else added_per_step
         deleted = added if deleted_per_step is None else deleted_per_step
         # The clusters must have a member each from the start on, when half of the entities are there.
-        clusters = max(1, num_entities // 20) if num_clusters is None else num_clusters
+        clusters = max(1, num_entities // 10) if num_clusters is None else num_clusters
         _at_least(1, num_entities=num_entities, num_relations=num_relations, num_steps=num_steps)
         _at_least(1, facts_per_step=facts, num_phases=num_phases)
         _at_least(0, added_per_step=added, deleted_per_step=deleted, val=val, test=test)
@@ -101,12 +101,14 @@ class SyntheticTKG(TKGDataset):
         # of a cluster that are there at some step need no table: c, c + C, c + 2C, … below `known`.
         left = torch.arange(self._steps - 1, -1, -1)
         known = self._entities - self._entities // 2 * left // max(1, self._steps - 1)
+        come = known.diff(prepend=known[:1])
+        come = torch.where(come > 0, come, known)  # where nobody comes, a newcomer is anybody
 
         # A fact is head, rel, tail and the train fact whose interval it has.
         def begin(at: Tensor) -> Tensor:
             time, rel = start[at], torch.randint(self._relations, at.shape, generator=generator)
             newcomers = torch.rand(len(at), generator=generator) < 0.5
-            low = torch.where(newcomers & (time > 0), known[time - 1], 0)
+            low = torch.where(newcomers, (known - come)[time], 0)
             head = low + _below(known[time] - low, generator)
             return torch.stack([head, rel, tails(head, rel, time), at], dim=1)
 

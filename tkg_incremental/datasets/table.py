@@ -118,9 +118,7 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _layout(
-    path: Path, line: int, fields: list[str], columns: Sequence[str] | None
-) -> tuple[dict[str, int], bool]:
+def _layout(path: Path, line: int, fields: list[str], columns: Sequence[str] | None) -> tuple[dict[str, int], bool]:
     """The place of every column, and whether the line is a header."""
     header = _places(fields)
     if columns is not None:

@@ -103,8 +103,7 @@ class TabularTKG(TKGDataset):
             self._unit = binning
         self._ids, self._columns, self._delimiter = ids, columns, delimiter
         self._entities, self._relations = (
-            read_names(names) if isinstance(names, (str, os.PathLike)) else names
-            for names in (entities, relations)
+            read_names(names) if isinstance(names, (str, os.PathLike)) else names for names in (entities, relations)
         )
         self._shares, self._seed = (val_share, test_share), seed
         super().__init__(root, transform, force_reload)

@@ -12,7 +12,7 @@ from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, Side, query_columns
-from tkg_incremental.ops.scores import all_scores, sampled_scores
+from tkg_incremental.ops.scores import all_scores, compare, sampled_scores
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.base import TKGDataset
@@ -45,20 +45,19 @@ class TKGModel(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def frozen_copy(self) -> TKGModel:
-        """A copy that does not learn: what the model knew before a step. The catalog is shared."""
-        twin = TKGModel(copy.deepcopy(self.encoder), copy.deepcopy(self.decoder), self.catalog)
-        twin.encoder.sparse_gradients = False
-        return twin.eval().requires_grad_(False)
+    def frozen_copy(self) -> FrozenModel:
+        """A copy that does not learn: what the model knew before a step."""
+        return FrozenModel(copy.deepcopy(self.encoder), copy.deepcopy(self.decoder), self.catalog)
+
+    def encode(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Vectors of heads, relations and tails, ``[B, 4] → 3 × [B, d]``."""
+        time = rows[:, TIME]
+        ends = self.encoder.entity(rows[:, [HEAD, TAIL]], time[:, None])  # one look-up for both
+        return ends[:, 0], self.encoder.relation(rows[:, REL], time), ends[:, 1]
 
     def forward(self, rows: Tensor) -> Tensor:
         """Scores of rows, ``[B, 4] → [B]``."""
-        time = rows[:, TIME]
-        return self.decoder(
-            self.encoder.entity(rows[:, HEAD], time),
-            self.encoder.relation(rows[:, REL], time),
-            self.encoder.entity(rows[:, TAIL], time),
-        )
+        return self.decoder(*self.encode(rows))
 
     def query_vectors(self, rows: Tensor, side: Side) -> Tensor:
         """What candidates for ``side`` of each row are compared with, ``[B, 4] → [B, d]``."""
@@ -68,25 +67,32 @@ class TKGModel(nn.Module):
             self.encoder.entity(rows[:, given], time), self.encoder.relation(rows[:, REL], time), side
         )
 
+    def both_queries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Query vectors of all rows for tails, then for heads, ``[2B, d]``, and the scores ``[2B]`` of the rows
+        themselves: what a loss over both sides needs, from one look-up."""
+        head, rel, tail = self.encode(rows)
+        query = torch.cat([self.decoder.query(head, rel, "tail"), self.decoder.query(tail, rel, "head")])
+        return query, compare(query, torch.cat([tail, head]), self.decoder.similarity)
+
     def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
         """Vectors of entities at one step, ``[n] → [n, d]``: encoded once for all queries of that step."""
-        return self.encoder.entity(entities, torch.tensor(time, device=entities.device))
+        return self.encoder.grid(entities, torch.tensor([time], device=entities.device)).squeeze(0)
 
     def score_all(self, rows: Tensor, side: Side, candidates: Tensor) -> Tensor:
         """Every row against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
         return all_scores(self.query_vectors(rows, side), candidates, self.decoder.similarity)
 
-    def score_sampled(self, rows: Tensor, side: Side, columns: Tensor, order: Tensor) -> Tensor:
-        """Each row against its own candidates.
+    def score_sampled(self, query: Tensor, columns: Tensor, time: Tensor, order: Tensor) -> Tensor:
+        """Each query against its own candidates, ``[B, K]``.
 
         Args:
-            rows: ``[B, 4]``.
-            side: The side the candidates are for.
+            query: ``[B, d]`` query vectors.
             columns: ``[B, K]`` candidates as places in ``order``.
+            time: ``[B]`` the step of each query.
             order: Entities by first appearance.
         """
-        table, index = self._encode_sample(columns, rows[:, TIME], order)
-        return sampled_scores(self.query_vectors(rows, side), table, index, self.decoder.similarity)
+        table, index = self._encode_sample(columns, time, order)
+        return sampled_scores(query, table, index, self.decoder.similarity)
 
     def _encode_sample(self, columns: Tensor, time: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
         """Encodes each (entity, step) of a sample once: vectors ``[N, d]`` and where each candidate stands."""
@@ -94,12 +100,15 @@ class TKGModel(nn.Module):
         width = int(columns.max()) + 1 if columns.numel() else 0
         if len(steps) * width <= columns.numel():
             # The sample covers the known entities many times over: encode them all, without looking.
-            table = self.encoder.entity(order[None, :width], steps[:, None]).flatten(0, 1)
+            table = self._encode_grid(order[:width], steps).flatten(0, 1)
             return table, step_of_row[:, None] * width + columns
         # A few of many: encode those that occur.
         pairs, index = torch.unique(step_of_row[:, None] * width + columns, return_inverse=True)
         table = self.encoder.entity(order[pairs % width], steps[pairs // width])
         return table, index
+
+    def _encode_grid(self, entities: Tensor, steps: Tensor) -> Tensor:
+        return self.encoder.grid(entities, steps)
 
     def expand(
         self,
@@ -156,3 +165,22 @@ class TKGModel(nn.Module):
         model = cls(dataset.num_entities, dataset.num_relations, dataset.num_steps, hidden_channels, **kwargs)  # type: ignore[arg-type]
         model.catalog = Catalog.from_dataset(dataset)
         return model
+
+
+class FrozenModel(TKGModel):
+    """A model that does not change, and so need not encode the same entities twice."""
+
+    def __init__(self, encoder: Encoder, decoder: Decoder, catalog: Catalog | None = None) -> None:
+        super().__init__(encoder, decoder, catalog)
+        self._grid: tuple[int, list[int], Tensor] | None = None
+        self.eval().requires_grad_(False)
+
+    def _encode_grid(self, entities: Tensor, steps: Tensor) -> Tensor:
+        wanted = (len(entities), steps.tolist())
+        if self._grid is None or self._grid[:2] != wanted:
+            self._grid = (*wanted, super()._encode_grid(entities, steps))
+        return self._grid[2]
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._grid = None
+        return super().load_state_dict(*args, **kwargs)

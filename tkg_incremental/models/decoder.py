@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from torch import Tensor, nn
 
 from tkg_incremental.ops.answers import Side
@@ -32,5 +31,3 @@ def halves(x: Tensor) -> tuple[Tensor, Tensor]:
     """The first and the second half of the last dimension."""
     first, second = x.chunk(2, dim=-1)
     return first, second
-
-

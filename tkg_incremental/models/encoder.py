@@ -38,6 +38,10 @@ class Encoder(nn.Module):
         """Vectors of entities at steps; ``index`` and ``time`` broadcast: ``[*] → [*, hidden_channels]``."""
         raise NotImplementedError
 
+    def grid(self, index: Tensor, steps: Tensor) -> Tensor:
+        """Vectors of all of some entities at all of some steps, ``[n] × [U] → [U, n, hidden_channels]``."""
+        return self.entity(index[None, :], steps[:, None])
+
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         """Vectors of relations at steps: ``[*] → [*, hidden_channels]``."""
         raise NotImplementedError

@@ -38,9 +38,7 @@ class AnswerIndex:
         num_steps: Number of steps.
     """
 
-    def __init__(
-        self, rows: Tensor, side: Side, column_of: Tensor, num_relations: int, num_steps: int
-    ) -> None:
+    def __init__(self, rows: Tensor, side: Side, column_of: Tensor, num_relations: int, num_steps: int) -> None:
         self.side = side
         self._sizes = (num_steps, len(column_of), num_relations)
         key = self._key(rows)

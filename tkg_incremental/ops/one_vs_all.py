@@ -1,7 +1,8 @@
-"""Cross-entropy of a true answer against a whole table of candidates, with other true answers left out."""
+"""Cross-entropy of true answers against whole tables of candidates, with other true answers left out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,53 +13,90 @@ from tkg_incremental.ops.scores import Similarity, all_scores
 
 
 def one_vs_all_loss(
-    query: Tensor, table: Tensor, positive: Tensor, mask: tuple[Tensor, Tensor], similarity: Similarity
+    query: Tensor,
+    table: Tensor,
+    positive: Tensor,
+    group_sizes: Sequence[int],
+    widths: Sequence[int],
+    masks: Sequence[tuple[Tensor, Tensor]],
+    similarity: Similarity,
 ) -> Tensor:
-    r"""Per row :math:`-\log \frac{\exp(p)}{\exp(p) + \sum_{c \notin mask} \exp(\mathrm{sim}(q, c))}`, ``[B]``.
+    r"""The sum over rows of :math:`-\log \frac{\exp(p)}{\exp(p) + \sum_{c \notin mask} \exp(\mathrm{sim}(q, c))}`.
+
+    Rows come in groups; each group has its own candidates.
 
     Args:
-        query: ``[B, d]`` query vectors.
-        table: ``[N, d]`` candidates shared by all rows.
-        positive: ``[B]`` scores of the true answers.
-        mask: (row, column) pairs of scores that do not count, each ``[M]``: every true answer among the candidates.
+        query: ``[S, B, d]`` query vectors of ``S`` sides, rows by group.
+        table: ``[G, N, d]`` candidates of each group.
+        positive: ``[S, B]`` scores of the true answers.
+        group_sizes: Rows of each group.
+        widths: How many of a group's ``N`` candidates count.
+        masks: For each side, (row, column) pairs of scores that do not count, by ascending row: the true answers.
         similarity: How queries and candidates are compared.
     """
-    return _OneVsAll.apply(query, table, positive, *mask, similarity)
+    return _OneVsAll.apply(query, table, positive, group_sizes, widths, masks, similarity)
 
 
 class _OneVsAll(torch.autograd.Function):
-    # The score matrix is the one large thing here. It is written by the product, then turned in place into the
-    # (unnormalised) softmax that backward needs; the normalisation goes into the small factors instead.
+    # The score matrices are the large things here, so they are walked as few times as can be: the product writes
+    # them, then they become in place the (unnormalised) softmax that backward needs; the normalisation goes into the
+    # small factors. Groups are handled one by one, so one group's scores stay in the cache between those walks; and
+    # both gradients are made on the way forward, so that nothing of this size is kept for backward.
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, table: Tensor, positive: Tensor, row: Tensor, column: Tensor, similarity: Similarity
+        ctx: Any,
+        query: Tensor,
+        table: Tensor,
+        positive: Tensor,
+        group_sizes: Sequence[int],
+        widths: Sequence[int],
+        masks: Sequence[tuple[Tensor, Tensor]],
+        similarity: Similarity,
     ) -> Tensor:
-        scores = all_scores(query, table, similarity)
-        distance = scores.neg() if similarity != "dot" and ctx.needs_input_grad[0] else None
-        scores[row, column] = -torch.inf
-        peak = torch.maximum(scores.amax(1), positive) if table.size(0) else positive
-        scores.sub_(peak[:, None]).exp_()
-        own = (positive - peak).exp()
-        total = scores.sum(1) + own
-        ctx.save_for_backward(query, table, scores, total, own, distance)
-        ctx.similarity = similarity
-        return total.log() + peak - positive
+        grad_query, grad_table = torch.empty_like(query), torch.zeros_like(table)
+        grad_positive = torch.empty_like(positive)
+        loss = positive.new_zeros(())
+        bounds = torch.tensor([0, *group_sizes]).cumsum(0).to(query.device)
+        mask_bounds = [torch.searchsorted(row, bounds).tolist() for row, _ in masks]
+        starts = bounds.tolist()
+        for group, (start, width) in enumerate(zip(starts, widths, strict=False)):
+            candidates = table[group, :width]
+            for side, (row, column) in enumerate(masks):
+                rows = slice(start, starts[group + 1])
+                vectors, true = query[side, rows], positive[side, rows]
+                scores = all_scores(vectors, candidates, similarity)
+                distance = None if similarity == "dot" else scores.neg()
+                masked = slice(mask_bounds[side][group], mask_bounds[side][group + 1])
+                scores[row[masked] - start, column[masked]] = -torch.inf
+                peak = torch.maximum(scores.amax(1), true)
+                softmax = scores.sub_(peak[:, None]).exp_()
+                own = (true - peak).exp()
+                total = softmax.sum(1) + own
+                loss += (total.log() + peak - true).sum()
+                grad_positive[side, rows] = own / total - 1
+                grads = _gradients(softmax, total.reciprocal(), vectors, candidates, distance, similarity)
+                grad_query[side, rows] = grads[0]
+                grad_table[group, :width] += grads[1]
+        ctx.save_for_backward(grad_query, grad_table, grad_positive)
+        return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, table, softmax, total, own, distance = ctx.saved_tensors
-        scale = grad / total
-        grad_positive = own * scale - grad
-        if ctx.similarity == "dot":
-            grad_query = (softmax @ table).mul_(scale[:, None])
-            grad_table = softmax.t() @ (query * scale[:, None])
-        else:
-            p = 1.0 if ctx.similarity == "l1" else 2.0
-            weights = softmax * -scale[:, None]
-            grad_query = torch.ops.aten._cdist_backward(weights, query, table, p, distance)
-            grad_table = torch.ops.aten._cdist_backward(
-                weights.t().contiguous(), table, query, p, distance.t().contiguous()
-            )
-        return grad_query, grad_table, grad_positive, None, None, None
+        query, table, positive = ctx.saved_tensors
+        # In place: a graph is walked once here, and these are ours.
+        return query.mul_(grad), table.mul_(grad), positive.mul_(grad), None, None, None, None
+
+
+def _gradients(
+    softmax: Tensor, scale: Tensor, query: Tensor, table: Tensor, distance: Tensor | None, similarity: Similarity
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the summed log-partition by query and table, from the softmax before it is ``scale``-d by row."""
+    if distance is None:
+        return (softmax @ table).mul_(scale[:, None]), softmax.t() @ (query * scale[:, None])
+    p = 1.0 if similarity == "l1" else 2.0
+    weights = softmax.mul_(-scale[:, None])
+    grad_query = torch.ops.aten._cdist_backward(weights, query, table, p, distance)
+    turned, distance = weights.t().contiguous(), distance.t().contiguous()
+    return grad_query, torch.ops.aten._cdist_backward(turned, table, query, p, distance)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 Similarity = Literal["dot", "l1", "l2"]
+
+# Gathered vectors at a time in the kernels that have to write them: they stay in the cache until they are used.
+_VECTORS_AT_A_TIME = 1 << 13
 
 
 def compare(query: Tensor, candidate: Tensor, similarity: Similarity) -> Tensor:
@@ -21,11 +26,88 @@ def all_scores(query: Tensor, table: Tensor, similarity: Similarity) -> Tensor:
     """Every query against every row of a table, ``[B, d] × [N, d] → [B, N]``."""
     if similarity == "dot":
         return query @ table.t()
-    return -torch.cdist(query, table, p=1.0 if similarity == "l1" else 2.0)
+    return torch.cdist(query, table, p=1.0 if similarity == "l1" else 2.0).neg_()
 
 
 def sampled_scores(query: Tensor, table: Tensor, index: Tensor, similarity: Similarity) -> Tensor:
-    """Each query against its own sample of a table's rows, ``[B, d] × [N, d], [B, K] → [B, K]``."""
-    return compare(query.unsqueeze(1), torch.nn.functional.embedding(index, table), similarity)
+    """Each query against its own sample of a table's rows, ``[B, d] × [N, d], [B, K] → [B, K]``.
+
+    Fastest where neighbouring queries sample neighbouring rows, which then stay in the cache.
+    """
+    if query.device.type == "cpu" and similarity == "dot":
+        return _SampledDot.apply(query, table, index)
+    if query.device.type == "cpu" and similarity == "l1":
+        return _SampledL1.apply(query, table, index)
+    return compare(query.unsqueeze(1), F.embedding(index, table), similarity)
 
 
+class _SampledDot(torch.autograd.Function):
+    # A product of dense matrices at sampled places; the gathered [B, K, d] is never written. Forward is torch's
+    # sampled product; backward sums weighted rows, which is what a bag of embeddings does.
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(query, table, index)
+        rows, samples = index.shape
+        starts = torch.arange(0, rows * samples + 1, samples, dtype=torch.int32)
+        places = torch.sparse_csr_tensor(
+            starts,
+            index.reshape(-1).to(torch.int32),
+            query.new_empty(rows * samples),
+            (rows, len(table)),
+            check_invariants=False,
+        )
+        return torch.sparse.sampled_addmm(places, query, table.t(), beta=0.0).values().view(rows, samples)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        query, table, index = ctx.saved_tensors
+        rows, samples = index.shape
+        grad_query = F.embedding_bag(index, table, per_sample_weights=grad.contiguous(), mode="sum")
+        # The other way round: sort the sample by table row, and each row of the table is a bag of queries.
+        sorted_index, order = index.reshape(-1).to(torch.int32).sort()
+        ends = torch.arange(len(table), dtype=torch.int32)
+        grad_table = F.embedding_bag(
+            torch.arange(rows).repeat_interleave(samples)[order],
+            query,
+            torch.searchsorted(sorted_index, ends),
+            per_sample_weights=grad.reshape(-1)[order],
+            mode="sum",
+        )
+        return grad_query, grad_table, None
+
+
+class _SampledL1(torch.autograd.Function):
+    # Torch has no sampled distance, so the gathered vectors are written: a cache-full at a time, into one buffer.
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(query, table, index)
+        scores = query.new_empty(index.shape)
+        for part, difference in _differences(query, table, index):
+            torch.sum(difference.abs_(), dim=-1, out=scores[part])
+        return scores.neg_()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        query, table, index = ctx.saved_tensors
+        grad_query, grad_table = torch.empty_like(query), torch.zeros_like(table)
+        for part, difference in _differences(query, table, index):
+            towards = difference.sign_().mul_(grad[part].unsqueeze(-1))
+            torch.sum(towards, dim=1, out=grad_query[part])
+            grad_table.index_add_(0, index[part].reshape(-1), towards.flatten(0, 1), alpha=-1)
+        return grad_query, grad_table, None
+
+
+def _differences(query: Tensor, table: Tensor, index: Tensor) -> Any:
+    """Yields (part of the rows, candidates minus query ``[b, K, d]``) in one buffer that is used again."""
+    rows, samples = index.shape
+    at_a_time = max(1, _VECTORS_AT_A_TIME // max(1, samples))
+    buffer = table.new_empty(at_a_time * samples, table.size(1))
+    for start in range(0, rows, at_a_time):
+        part = slice(start, min(start + at_a_time, rows))
+        picked = index[part].reshape(-1)
+        vectors = torch.index_select(table, 0, picked, out=buffer[: len(picked)])
+        yield part, vectors.view(-1, samples, table.size(1)).sub_(query[part].unsqueeze(1))

@@ -1,4 +1,5 @@
-"""Cross-entropy of true entities against their negatives, in the three ways negatives can be had."""
+"""True entities against their negatives, in the ways negatives can be had: each row its own, a sample that rows
+of one time share, or all known entities."""
 
 from __future__ import annotations
 
@@ -9,9 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import SIDES, TIME, Side, query_columns
+from tkg_incremental.ops.answers import SIDES, TIME
 from tkg_incremental.ops.one_vs_all import one_vs_all_loss
-from tkg_incremental.ops.scores import compare
 from tkg_incremental.strategies.step import Step
 
 Negatives = int | Literal["all"]
@@ -28,48 +28,81 @@ def link_loss(step: Step, rows: Tensor, negatives: Negatives, shared: bool = Fal
     """
     if negatives == "all" or shared:
         return _grouped_loss(step, rows, None if negatives == "all" else negatives)
-    loss = rows.new_zeros((), dtype=torch.float)
-    for side in SIDES:
-        logits = sampled_logits(step.model, step, rows, side, *draw(step, rows, side, negatives))
-        loss = loss + F.cross_entropy(logits, torch.zeros(len(rows), dtype=torch.long, device=rows.device))
-    return loss
+    rows = by_time(rows)
+    logits = sampled_logits(step.model, step, rows, *draw(step, rows, negatives))
+    true = torch.zeros(len(logits), dtype=torch.long, device=rows.device)
+    return F.cross_entropy(logits, true, reduction="sum") / len(rows)
 
 
-def draw(step: Step, rows: Tensor, side: Side, negatives: int) -> tuple[Tensor, Tensor]:
-    """Columns ``[B, 1 + negatives]``, the true answer first, and ``[B]`` whether there are negatives at all."""
-    columns, available = step.negatives(rows, side, negatives, step.generator)
-    true = step.timeline.column_of[rows[:, query_columns(side)[1]]]
-    return torch.cat([true[:, None], columns * available[:, None]], dim=1), available
+def by_time(rows: Tensor) -> Tensor:
+    """Rows of a batch in the order of time, so that those next to each other meet the same candidates."""
+    return rows[torch.argsort(rows[:, TIME], stable=True)]
 
 
-def sampled_logits(
-    model: TKGModel, step: Step, rows: Tensor, side: Side, columns: Tensor, available: Tensor
-) -> Tensor:
-    """Scores ``[B, 1 + negatives]``; a row without negatives keeps its true answer alone."""
-    scores = model.score_sampled(rows, side, columns, step.timeline.order)
-    absent = ~available[:, None] & (torch.arange(columns.size(1), device=rows.device) > 0)
-    return scores.masked_fill(absent, -torch.inf)
+def draw(step: Step, rows: Tensor, negatives: int) -> tuple[Tensor, Tensor]:
+    """Columns of negatives ``[2B, negatives]``, for tails then for heads, and ``[2B]`` whether a row has any."""
+    sides = [step.negatives(rows, side, negatives, step.generator) for side in SIDES]
+    available = torch.cat([there for _, there in sides])
+    return torch.cat([columns for columns, _ in sides]) * available[:, None], available
+
+
+def sampled_logits(model: TKGModel, step: Step, rows: Tensor, columns: Tensor, available: Tensor) -> Tensor:
+    """Scores ``[2B, 1 + negatives]``, the true entity first; a row without negatives keeps that alone."""
+    query, true = model.both_queries(rows)
+    scores = model.score_sampled(query, columns, rows[:, TIME].repeat(2), step.timeline.order)
+    return torch.cat([true[:, None], scores.masked_fill(~available[:, None], -torch.inf)], dim=1)
 
 
 def _grouped_loss(step: Step, rows: Tensor, count: int | None) -> Tensor:
-    """Rows of one time against one table of candidates: all known entities, or a sample they share."""
+    """Rows of one time against one table of candidates: all known entities, or ``count`` of them."""
     model, line = step.model, step.timeline
-    loss = rows.new_zeros((), dtype=torch.float)
-    for time in torch.unique(rows[:, TIME]).tolist():
-        group = rows[rows[:, TIME] == time]
-        known = int(line.num_known[time])
-        columns = torch.arange(known, device=rows.device)
-        if count is not None and count < known:
-            columns = torch.randperm(known, generator=step.generator, device=rows.device)[:count].sort().values
-        table = model.candidate_vectors(line.order[columns], time)
-        for side in SIDES:
-            query = model.query_vectors(group, side)
-            true = model.encoder.entity(group[:, query_columns(side)[1]], group[:, TIME])
-            positive = compare(query, true, model.decoder.similarity)
-            answers = line.answers(side, "train")
-            row, column = answers.expand(answers.lookup(group))
-            place = torch.searchsorted(columns, column).clamp_(max=len(columns) - 1)
-            inside = columns[place] == column
-            mask = (row[inside], place[inside])
-            loss = loss + one_vs_all_loss(query, table, positive, mask, model.decoder.similarity).sum()
+    rows = by_time(rows)
+    steps, group_sizes = torch.unique_consecutive(rows[:, TIME], return_counts=True)
+    known = line.num_known[steps]
+    width = int(known.max())
+    if count is None or count >= width:
+        columns = torch.arange(width, device=rows.device)
+        table = model.encoder.grid(line.order[columns], steps)
+    else:
+        # A sample for each step; steps with fewer entities than asked for repeat some.
+        draws = torch.rand(len(steps), count, generator=step.generator, device=rows.device, dtype=torch.double)
+        columns = (draws * known[:, None]).long()
+        table = model.encoder.entity(line.order[columns], steps[:, None])
+        known = torch.full_like(known, count)
+    query, true = model.both_queries(rows)
+    loss = one_vs_all_loss(
+        query.view(2, len(rows), -1),
+        table,
+        true.view(2, -1),
+        group_sizes.tolist(),
+        known.tolist(),
+        _true_answers(step, rows, columns, group_sizes),
+        model.decoder.similarity,
+    )
     return loss / len(rows)
+
+
+def _true_answers(step: Step, rows: Tensor, columns: Tensor, group_sizes: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """For tails, then for heads: (row, place among its candidates) of every true answer that is a candidate."""
+    found = []
+    for side in SIDES:
+        answers = step.timeline.answers(side, "train")
+        row, column = answers.expand(answers.lookup(rows))
+        if columns.dim() == 2:
+            group = torch.repeat_interleave(torch.arange(len(columns), device=rows.device), group_sizes)
+            # A column may have been drawn twice: compare with all of them, a few answers at a time.
+            hits = [
+                (part + start, place)
+                for start in range(0, len(row), 4096)
+                for part, place in [_matches(columns[group[row[start : start + 4096]]], column[start : start + 4096])]
+            ]
+            at = torch.cat([part for part, _ in hits]) if hits else row[:0]
+            column = torch.cat([place for _, place in hits]) if hits else row[:0]
+            row = row[at]
+        found.append((row, column))
+    return found
+
+
+def _matches(candidates: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
+    which, place = (candidates == column[:, None]).nonzero(as_tuple=True)
+    return which, place

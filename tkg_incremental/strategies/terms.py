@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.strategies.candidates import Negatives, draw, link_loss, sampled_logits
+from tkg_incremental.strategies.candidates import Negatives, by_time, draw, link_loss, sampled_logits
 from tkg_incremental.strategies.step import Step
 from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
 
@@ -107,18 +106,15 @@ class Replay(Term):
     distill: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
-        ce = kd = rows.new_zeros((), dtype=torch.float)
-        for side in SIDES:
-            columns, available = draw(step, rows, side, self.negatives)
-            log_q = sampled_logits(step.model, step, rows, side, columns, available).log_softmax(1)
-            ce = ce - log_q[:, 0].mean()
-            if self.distill:
-                with torch.no_grad():
-                    log_p = sampled_logits(step.previous, step, rows, side, columns, available).log_softmax(1)
-                kd = kd + F.kl_div(log_q, log_p, log_target=True, reduction="none").nansum() / len(rows)
-        losses = {"RCE": self.weight * ce}
+        rows = by_time(rows)
+        columns, available = draw(step, rows, self.negatives)
+        log_q = sampled_logits(step.model, step, rows, columns, available).log_softmax(1)
+        losses = {"RCE": -self.weight * log_q[:, 0].sum() / len(rows)}
         if self.distill:
-            losses["RKD"] = self.distill * kd
+            with torch.no_grad():
+                log_p = sampled_logits(step.previous, step, rows, columns, available).log_softmax(1)
+            divergence = F.kl_div(log_q, log_p, log_target=True, reduction="none").nansum()
+            losses["RKD"] = self.distill * divergence / len(rows)
         return losses
 
     def examples(self, step: Step, rows: int) -> int:

@@ -24,9 +24,7 @@ class FT(Strategy):
         ce: Weight :math:`\alpha_1`.
     """
 
-    def __init__(
-        self, facts: str = "added", negatives: Negatives = 500, shared: bool = False, ce: float = 1.0
-    ) -> None:
+    def __init__(self, facts: str = "added", negatives: Negatives = 500, shared: bool = False, ce: float = 1.0) -> None:
         super().__init__([_current(facts, negatives, shared, ce)], "FT")
 
 
@@ -148,7 +146,8 @@ class AGEM(Strategy):
         reference = losses.get("RCE")
         others = [loss for name, loss in losses.items() if name != "RCE"]
         if reference is None or not others:
-            return super().backward(losses, parameters)
+            super().backward(losses, parameters)
+            return
         main = torch.autograd.grad(sum(others), parameters, retain_graph=True, allow_unused=True)  # type: ignore[arg-type]
         guide = torch.autograd.grad(reference, parameters, allow_unused=True)
         for parameter, gradient, towards in zip(parameters, main, guide, strict=True):

@@ -40,9 +40,7 @@ class ProgressBar(Callback):
             self._steps = tqdm(total=total, initial=len(trainer.result.steps), desc="steps", disable=None)
         snapshot = learner.step.snapshot
         title = snapshot.label if trainer.base_is_ready else f"base model, up to {snapshot.label}"
-        self._epochs = tqdm(
-            total=learner.settings.epochs, initial=learner.epoch, desc=title, leave=False, disable=None
-        )
+        self._epochs = tqdm(total=learner.settings.epochs, initial=learner.epoch, desc=title, leave=False, disable=None)
 
     def on_epoch_end(self, trainer: IncrementalTrainer, learner: StepLearner, record: dict[str, float]) -> None:
         if self._epochs is not None:

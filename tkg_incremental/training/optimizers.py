@@ -123,4 +123,4 @@ def _touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
     return index[used], rows[used]
 
 
-OPTIMIZERS: dict[str, type[PublishedAdam] | type[RowAdam]] = {"rowwise": RowAdam, "published": PublishedAdam}
+OPTIMIZERS: dict[str, type[PublishedAdam | RowAdam]] = {"rowwise": RowAdam, "published": PublishedAdam}

@@ -159,9 +159,7 @@ class IncrementalTrainer:
             self.result.save(self.folder / "metrics.json")
         self._tell("on_step_end", self.result.steps[-1])
 
-    def _learn(
-        self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int
-    ) -> StepLearner:
+    def _learn(self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int) -> StepLearner:
         learner = self._active or self._learner(time, strategy, settings, first_validated)
         self._active = learner
         self._tell("on_step_begin", learner)
@@ -174,15 +172,9 @@ class IncrementalTrainer:
         self._active = None
         return learner
 
-    def _learner(
-        self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int
-    ) -> StepLearner:
-        step = Step(
-            Snapshot(self.timeline, time), self.model, self.model.frozen_copy(), self.negatives, self.generator
-        )
-        return StepLearner(
-            step, strategy, settings, lambda: self.validator.hits(self.model, first_validated, time)
-        )
+    def _learner(self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int) -> StepLearner:
+        step = Step(Snapshot(self.timeline, time), self.model, self.model.frozen_copy(), self.negatives, self.generator)
+        return StepLearner(step, strategy, settings, lambda: self.validator.hits(self.model, first_validated, time))
 
     def _initialise_new(self, time: int) -> None:
         """Entities that appear at this step, and the step itself, start from the initial distribution."""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 
@@ -57,5 +60,42 @@ class DiachronicEncoder(Encoder):
         still = vectors[..., self.temporal_channels :].expand(*moving.shape[:-1], -1)
         return torch.cat([moving, still], dim=-1)
 
+    def grid(self, index: Tensor, steps: Tensor) -> Tensor:
+        vectors, frequency, phase = (self.rows(name, index) for name in ("entity_vectors", "frequency", "phase"))
+        return _Grid.apply(vectors, frequency, phase, steps)
+
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)
+
+
+class _Grid(torch.autograd.Function):
+    # Many entities at many steps is the bulk of training. Step by step, so that what a step needs stays in the
+    # cache, and without the temporaries of the formula above: in both directions one array of the full size.
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, frequency: Tensor, phase: Tensor, steps: Tensor) -> Tensor:
+        ctx.save_for_backward(vectors, frequency, phase, steps)
+        channels = frequency.size(1)
+        out = vectors.new_empty(len(steps), *vectors.shape)
+        for z, step in zip(out, steps.to(vectors.dtype), strict=True):
+            swing = torch.addcmul(phase, frequency, step).sin_()
+            torch.mul(vectors[:, :channels], swing, out=z[:, :channels])
+            z[:, channels:] = vectors[:, channels:]
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        vectors, frequency, phase, steps = ctx.saved_tensors
+        channels = frequency.size(1)
+        moving = vectors[:, :channels]
+        grad_vectors = torch.zeros_like(vectors)
+        grad_angle, grad_frequency = torch.zeros_like(phase), torch.zeros_like(frequency)
+        for g, step in zip(grad, steps.to(vectors.dtype), strict=True):
+            angle = torch.addcmul(phase, frequency, step)
+            grad_vectors[:, :channels].addcmul_(g[:, :channels], angle.sin())
+            grad_vectors[:, channels:] += g[:, channels:]
+            by_angle = angle.cos_().mul_(moving).mul_(g[:, :channels])
+            grad_angle += by_angle
+            grad_frequency.addcmul_(by_angle, step)
+        return grad_vectors, grad_frequency, grad_angle, None

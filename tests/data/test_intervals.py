@@ -1,0 +1,39 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import count_bins, expand, rows_of
+
+from tkg_incremental.data import bin_by_count, expand_intervals
+
+
+@given(st.lists(st.integers(1900, 1930), min_size=1, max_size=80), st.integers(0, 10))
+def test_bin_by_count(years: list[int], threshold: int) -> None:
+    axis = bin_by_count(years, threshold)
+    assert list(axis.last) == count_bins(years, threshold)
+    assert axis.first[0] == min(years)
+    assert all(first == last + 1 for first, last in zip(axis.first[1:], axis.last[:-1], strict=True))
+
+
+def test_a_bin_is_closed_when_the_count_exceeds_the_threshold() -> None:
+    years = [1, 1, 2, 2, 3, 9]
+    assert bin_by_count(years, threshold=1).last == (1, 2, 9)
+    assert bin_by_count(years, threshold=2).last == (2, 9)
+    assert bin_by_count(years, threshold=100).last == (9,)
+
+
+def test_nothing_to_bin() -> None:
+    with pytest.raises(ValueError, match="instants must not be empty"):
+        bin_by_count([])
+
+
+fact = st.tuples(*[st.integers(0, 5)] * 3, st.integers(0, 6), st.integers(0, 6))
+
+
+@given(st.lists(fact, max_size=20))
+def test_expand_intervals(facts: list[tuple[int, int, int, int, int]]) -> None:
+    columns = torch.tensor(facts, dtype=torch.long).view(-1, 5)
+    rows = expand_intervals(columns[:, :3], columns[:, 3], columns[:, 4])
+    assert rows.shape[1] == 4
+    assert rows.dtype == torch.long
+    assert rows_of(rows) == expand(facts)

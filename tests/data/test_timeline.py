@@ -1,0 +1,70 @@
+import pytest
+import torch
+from hypothesis import given
+from oracles import TimelineOracle, rows_of
+from timelines import make_timeline, timelines, to_tensor
+
+from tkg_incremental.data import TimeAxis, Timeline
+
+SIZES = {"num_entities": 4, "num_relations": 2, "num_steps": 3}
+
+
+def test_timeline() -> None:
+    timeline = make_timeline([(0, 0, 1, 0), (0, 0, 1, 0), (2, 1, 0, 2)], [(1, 0, 0, 1)], **SIZES)
+    assert str(timeline) == "Timeline(4 entities, 2 relations, 3 steps, 3 / 1 / 0 rows)"
+    assert timeline.labels == ["0", "1", "2"]
+    assert (len(timeline.train), len(timeline.observed)) == (3, 2)
+    assert timeline.split("val") is timeline.val
+    assert timeline.to("cpu") is timeline
+    assert timeline.first_seen.tolist() == [0, 0, 2, 3]
+    assert timeline.num_known.tolist() == [2, 2, 3]
+    with pytest.raises(ValueError, match="split must be one of"):
+        timeline.split("valid")
+
+
+@pytest.mark.parametrize(("num_steps", "base"), [(78, 54), (61, 42), (10, 7), (1, 0)])
+def test_base_step(num_steps: int, base: int) -> None:
+    sizes = {"num_entities": 1, "num_relations": 1}
+    assert make_timeline([], **sizes, num_steps=num_steps).base_step == base
+
+
+@given(timelines())
+def test_splits_are_kept_row_by_row(drawn: tuple[Timeline, TimelineOracle]) -> None:
+    timeline, oracle = drawn
+    for name in ("train", "val", "test"):
+        assert rows_of(timeline.split(name).rows) == sorted(getattr(oracle, name))
+
+
+@given(timelines())
+def test_who_is_known_when(drawn: tuple[Timeline, TimelineOracle]) -> None:
+    timeline, oracle = drawn
+    entities = range(oracle.num_entities)
+    assert timeline.first_seen.tolist() == [oracle.first_seen(entity) for entity in entities]
+    assert sorted(timeline.order.tolist()) == list(entities)
+    assert [timeline.column_of.tolist()[entity] for entity in timeline.order.tolist()] == list(entities)
+    for step in range(oracle.num_steps):
+        known = timeline.known_entities(step).tolist()
+        assert len(known) == int(timeline.num_known[step])
+        assert set(known) == oracle.known_entities(step)
+        # A prefix: who is known stays in the same columns at every later step.
+        assert timeline.order.tolist()[: len(known)] == known
+
+
+@pytest.mark.parametrize("column", range(4))
+@pytest.mark.parametrize("wrong", [-1, 100])
+def test_ids_out_of_range(column: int, wrong: int) -> None:
+    row = [0, 0, 0, 0]
+    row[column] = wrong
+    name, limit = ("head", "rel", "tail", "time")[column], (4, 2, 4, 3)[column]
+    expected = rf"{name} of val rows must lie in 0 … {limit - 1} \(got .*{wrong}"
+    with pytest.raises(ValueError, match=expected):
+        make_timeline([(0, 0, 1, 0)], [(0, 0, 1, 0), tuple(row)], **SIZES)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    "rows", [torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 4), torch.zeros(4, dtype=torch.long)]
+)
+def test_rows_of_the_wrong_kind(rows: torch.Tensor) -> None:
+    splits = {"train": rows, "val": to_tensor([]), "test": to_tensor([])}
+    with pytest.raises(ValueError, match=r"train rows must be a LongTensor \[N, 4\]"):
+        Timeline(splits, 1, 1, TimeAxis((0,), (0,), "index"))

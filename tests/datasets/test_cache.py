@@ -1,0 +1,158 @@
+"""A dataset's life on disk: fetched, built and cached once, and mended when a file is damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+
+from tkg_incremental.datasets import DownloadError, SyntheticTKG
+from tkg_incremental.datasets.atise import ATISEDataset
+from tkg_incremental.datasets.base import Graph
+from tkg_incremental.datasets.download import MIRROR_VARIABLE
+
+FILES = {
+    "entity2id.txt": "Trump\t0\nBiden\t1\nUS\t2\n",
+    "relation2id.txt": "president of\t0\n",
+    "train.txt": "".join(
+        f"0\t0\t2\t{year}-##-##\t{year + 1}-##-##\n" for year in range(1990, 2000) for _ in range(200)
+    ),
+    "valid.txt": "1\t0\t2\t1991-##-##\t1999-##-##\n",
+    "test.txt": "1\t0\t2\t1995-##-##\t####-##-##\n",
+}
+
+
+class Tiny(ATISEDataset):
+    """The format and the ways of the published benchmarks, in a few lines."""
+
+    folder: ClassVar[str] = "tiny"
+    checksums: ClassVar[dict[str, str]] = {
+        name: hashlib.sha256(content.encode()).hexdigest() for name, content in FILES.items()
+    }
+    builds: ClassVar[list[str]] = []
+
+    def build(self) -> Graph:
+        self.builds.append(self.variant)
+        return super().build()
+
+
+@pytest.fixture(autouse=True)
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "mirror"
+    (folder / "tiny").mkdir(parents=True)
+    for name, content in FILES.items():
+        (folder / "tiny" / name).write_bytes(content.encode())
+    monkeypatch.setenv(MIRROR_VARIABLE, str(folder))
+    Tiny.builds.clear()
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "root"
+
+
+def cached(root: Path) -> Path:
+    (path,) = (root / "processed").iterdir()
+    return path
+
+
+def test_built_once(root: Path) -> None:
+    first, second = Tiny(root), Tiny(root)
+    assert Tiny.builds == ["published"]
+    assert repr(first) == repr(second)
+    for split in ("train", "val", "test"):
+        assert torch.equal(first.timeline.split(split).rows, second.timeline.split(split).rows)
+    assert first.entity_names == second.entity_names == ["Trump", "Biden", "US"]
+    Tiny(root, force_reload=True)
+    assert len(Tiny.builds) == 2
+
+
+def test_options_do_not_share_a_cache(root: Path) -> None:
+    for options in (
+        {},
+        {"single_step_facts": True},
+        {"leak_free": True},
+        {"single_step_facts": True, "leak_free": True},
+    ):
+        Tiny(root, **options)
+    assert len(set(Tiny.builds)) == len(list((root / "processed").iterdir())) == 4
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign"])
+def test_a_damaged_cache_is_built_anew(root: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    before = Tiny(root)
+    content = bytearray(cached(root).read_bytes())
+    if damage == "flip":
+        content[len(content) // 2] ^= 1
+    replaced = {"truncate": content[:-100], "flip": content, "empty": b"", "foreign": b"something else" * 99}
+    cached(root).write_bytes(replaced[damage])
+    after = Tiny(root)
+    assert "it is built anew" in caplog.text
+    assert len(Tiny.builds) == 2
+    assert torch.equal(before.timeline.train.rows, after.timeline.train.rows)
+    Tiny(root)  # and is whole again
+    assert len(Tiny.builds) == 2
+
+
+def test_a_damaged_raw_file_is_fetched_anew(root: Path) -> None:
+    before = Tiny(root)
+    raw = root / "raw" / "train.txt"
+    raw.write_text("0\t0\t2\t1990-##-##\t1999-##-##\n")  # well formed, but not what was published
+    after = Tiny(root, force_reload=True)
+    assert raw.read_text() == FILES["train.txt"]
+    assert torch.equal(before.timeline.train.rows, after.timeline.train.rows)
+
+
+def test_a_damaged_raw_file_that_cannot_be_fetched(root: Path, mirror: Path) -> None:
+    Tiny(root)
+    (root / "raw" / "train.txt").write_text("damaged")
+    (mirror / "tiny" / "train.txt").unlink()
+    with pytest.raises(DownloadError, match=r"train\.txt"):
+        Tiny(root, force_reload=True)
+    Tiny(root)  # what was cached before still opens
+
+
+def test_the_cache_needs_no_source(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Tiny(root)
+    for path in (root / "raw").iterdir():
+        path.unlink()
+    monkeypatch.setenv(MIRROR_VARIABLE, str(root / "nowhere"))
+    assert len(Tiny(root)) > 1
+
+
+def test_two_processes_on_one_root(root: Path, mirror: Path) -> None:
+    script = f"""
+import sys
+sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
+from test_cache import Tiny
+sys.stdin.read()  # both go on at once
+print(repr(Tiny({str(root)!r})), len(Tiny.builds))
+"""
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()
+    outputs = []
+    for process in processes:
+        process.stdin = None
+        outputs.append(process.communicate(timeout=120)[0].rsplit(maxsplit=1))
+        assert process.returncode == 0
+    (first, built), (second, built_again) = outputs
+    assert first == second == repr(Tiny(root))
+    assert int(built) + int(built_again) == 1  # the other waited, and found it there
+
+
+def test_in_memory_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    SyntheticTKG(num_entities=20)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tkg_incremental.datasets import SyntheticTKG
+
+SMALL = {"num_entities": 200, "num_relations": 4, "num_steps": 12, "facts_per_step": 300}
+
+
+def test_synthetic() -> None:
+    dataset = SyntheticTKG(**SMALL, added_per_step=30, deleted_per_step=20)
+    assert str(dataset).startswith("SyntheticTKG(12 steps 0 … 11, 200 entities, 4 relations, ")
+    assert len(dataset.timeline.train) == sum(300 + 10 * step for step in range(12))
+    assert dataset.entities.index("entity 17") == 17
+    assert dataset.relations.index("relation 3") == 3
+    assert dataset.step_of(5) == 5
+
+
+@st.composite
+def sizes(draw: st.DrawFn) -> dict[str, int]:
+    facts, added, deleted = draw(st.integers(1, 40)), draw(st.integers(0, 6)), draw(st.integers(0, 6))
+    num_steps = draw(st.integers(1, 8))
+    assume(num_steps == 1 or deleted <= min(facts, facts + (added - deleted) * (num_steps - 2)))
+    return {
+        "num_entities": draw(st.integers(30, 60)),
+        "num_relations": draw(st.integers(2, 4)),
+        "num_steps": num_steps,
+        "facts_per_step": facts,
+        "added_per_step": added,
+        "deleted_per_step": deleted,
+        "num_phases": draw(st.integers(1, 3)),
+        "seed": draw(st.integers(0, 99)),
+    }
+
+
+@given(sizes())
+@settings(max_examples=50)
+def test_exactly_what_is_asked_for(sizes: dict[str, int]) -> None:
+    dataset = SyntheticTKG(**sizes)
+    assert len(dataset[0].train) == len(dataset[0].current) == sizes["facts_per_step"]
+    for snapshot in list(dataset)[1:]:
+        assert len(snapshot.added) == sizes["added_per_step"]
+        assert len(snapshot.removed) == sizes["deleted_per_step"]
+
+
+def test_a_step_without_newcomers() -> None:
+    dataset = SyntheticTKG(num_entities=4, num_steps=20, facts_per_step=5, added_per_step=3, num_relations=20)
+    assert len(dataset[19].known_entities) == 4
+
+
+def test_the_seed_decides() -> None:
+    one, same, other = (SyntheticTKG(**SMALL, seed=seed).timeline for seed in (1, 1, 2))
+    for split in ("train", "val", "test"):
+        assert torch.equal(one.split(split).rows, same.split(split).rows)
+        assert not torch.equal(one.split(split).rows, other.split(split).rows)
+
+
+def triples(rows: torch.Tensor) -> set[tuple[int, ...]]:
+    return set(map(tuple, rows[:, :3].tolist()))
+
+
+def test_held_out_facts_are_new_and_supported() -> None:
+    timeline = SyntheticTKG(**SMALL, val=0.2, test=0.1).timeline
+    train, val, test = (triples(timeline.split(name).rows) for name in ("train", "val", "test"))
+    assert not train & val
+    assert not train & test
+    assert not val & test
+    assert (len(val), len(test)) == (round(len(train) * 0.2), round(len(train) * 0.1))
+    asked_in_train = {(head, rel, time) for head, rel, _, time in timeline.train.rows.tolist()}
+    held_out = torch.cat([timeline.val.rows, timeline.test.rows]).tolist()
+    assert all((head, rel, time) in asked_in_train for head, rel, _, time in held_out)
+
+
+def test_entities_come_over_time() -> None:
+    dataset = SyntheticTKG(**SMALL, added_per_step=60)
+    known = dataset.timeline.num_known
+    assert int(known[0]) <= 100
+    assert int(known[-1]) > 180
+    assert bool((known.diff() > 0).all())
+    # Their ids are in no order that a model could lean on.
+    assert not torch.equal(dataset.timeline.order, torch.arange(200))
+
+
+@pytest.mark.parametrize("relation", range(4))
+def test_structure_can_be_found(relation: int) -> None:
+    """Entities that share a tail are of one cluster, and so are all their tails: this alone finds answers."""
+    dataset = SyntheticTKG(num_entities=200, num_relations=4, num_steps=8, facts_per_step=1200)
+    hits = total = 0
+    for snapshot in dataset:
+        now = snapshot.train[snapshot.train[:, 1] == relation]
+        tails = torch.zeros(200, 200).index_put_((now[:, 0], now[:, 2]), torch.ones(len(now)))
+        scores = tails @ tails.t() @ tails @ tails.t() @ tails
+        asked = snapshot.test[snapshot.test[:, 1] == relation]
+        best = scores.masked_fill(tails > 0, -1)[asked[:, 0]].topk(10).indices
+        hits += int((best == asked[:, 2:3]).any(1).sum())
+        total += len(asked)
+    assert total > 100
+    assert hits / total > 0.4  # 10 guesses among 200 entities would find 5%
+
+
+def test_cached(tmp_path: Path) -> None:
+    built = SyntheticTKG(tmp_path, **SMALL)
+    opened = SyntheticTKG(tmp_path, **SMALL)
+    memory = SyntheticTKG(**SMALL)
+    assert torch.equal(built.timeline.train.rows, opened.timeline.train.rows)
+    assert torch.equal(built.timeline.train.rows, memory.timeline.train.rows)
+    SyntheticTKG(tmp_path, **SMALL, seed=1)
+    assert len(list((tmp_path / "processed").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_entities": 0}, r"num_entities must be at least 1 \(got 0\)"),
+        ({"num_steps": 0}, r"num_steps must be at least 1 \(got 0\)"),
+        ({"facts_per_step": 0}, r"facts_per_step must be at least 1 \(got 0\)"),
+        ({"added_per_step": -1}, r"added_per_step must be at least 0 \(got -1\)"),
+        ({"val": -0.1}, r"val must be at least 0 \(got -0.1\)"),
+        ({"num_clusters": 501}, r"num_clusters must lie in 1 … 500 \(got 501\)"),
+        ({"facts_per_step": 10, "deleted_per_step": 11}, r"deleted_per_step must leave facts to delete"),
+        (
+            {"facts_per_step": 10, "added_per_step": 1, "deleted_per_step": 2},
+            r"deleted_per_step must leave facts",
+        ),
+        (
+            {"num_entities": 4, "num_relations": 1, "facts_per_step": 50},
+            r"must leave room for different facts",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SyntheticTKG(**options)

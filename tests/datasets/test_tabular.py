@@ -1,0 +1,365 @@
+"""A user's own files: what they may look like, and what is said when they are wrong."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from oracles import rows_of
+
+from tkg_incremental.data import TimeAxis
+from tkg_incremental.datasets import DataError, TabularTKG
+
+LEADERS = [
+    ("Trump", "president of", "US", "2017", "2020"),
+    ("Biden", "president of", "US", "2021", ""),
+    ("Washington, D.C.", "capital of", "US", "", ""),
+]
+
+
+def write(path: Path, lines: list[tuple[str, ...]], delimiter: str = "\t") -> Path:
+    path.write_text("".join(delimiter.join(line) + "\n" for line in lines))
+    return path
+
+
+def named_rows(dataset: TabularTKG, split: str = "train") -> set[tuple[str, str, str, str]]:
+    entities, relations, labels = dataset.entity_names, dataset.relation_names, dataset.timeline.labels
+    return {
+        (entities[head], relations[rel], entities[tail], labels[time])
+        for head, rel, tail, time in dataset.timeline.split(split).rows.tolist()
+    }
+
+
+EXPECTED = (
+    {("Trump", "president of", "US", str(year)) for year in range(2017, 2021)}
+    | {("Biden", "president of", "US", "2021")}
+    | {("Washington, D.C.", "capital of", "US", str(year)) for year in range(2017, 2022)}
+)
+
+
+# What files may look like ------------------------------------------------------------------------------
+
+
+def test_intervals(tmp_path: Path) -> None:
+    dataset = TabularTKG(train=write(tmp_path / "facts.tsv", LEADERS))
+    assert str(dataset) == "TabularTKG(5 steps 2017 … 2021, 4 entities, 2 relations, 10 / 0 / 0 rows)"
+    assert named_rows(dataset) == EXPECTED
+
+
+@pytest.mark.parametrize("mark", ["", "-", "?", "####-##-##", "None", "NaN", "null"])
+def test_open_ends(tmp_path: Path, mark: str) -> None:
+    lines = [tuple(field or mark for field in line) for line in LEADERS]
+    assert named_rows(TabularTKG(train=write(tmp_path / "facts.tsv", lines))) == EXPECTED
+
+
+def test_header_in_another_order(tmp_path: Path) -> None:
+    lines = [("Until", "note", "Object", "relation", "since", "subject")]
+    lines += [(end, "x", tail, rel, start, head) for head, rel, tail, start, end in LEADERS]
+    assert named_rows(TabularTKG(train=write(tmp_path / "facts.tsv", lines))) == EXPECTED
+
+
+def test_named_columns(tmp_path: Path) -> None:
+    lines = [(start, "x", head, rel, tail, end) for head, rel, tail, start, end in LEADERS]
+    columns = ["start", "-", "head", "rel", "tail", "end"]
+    assert named_rows(TabularTKG(train=write(tmp_path / "facts.tsv", lines), columns=columns)) == EXPECTED
+    with pytest.raises(ValueError, match="columns must name all of"):
+        TabularTKG(train=tmp_path / "facts.tsv", columns=["head", "rel", "tail"])
+
+
+def test_csv(tmp_path: Path) -> None:
+    quoted = [tuple(f'"{field}"' for field in line) for line in LEADERS]
+    assert named_rows(TabularTKG(train=write(tmp_path / "facts.csv", quoted, ","))) == EXPECTED
+    semicolons = write(tmp_path / "facts.txt", quoted, ";")
+    assert named_rows(TabularTKG(train=semicolons, delimiter=";")) == EXPECTED
+
+
+def test_points_in_time(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.tsv", [("a", "r", "b", "2001-05-06"), ("b", "r", "a", "2003")])
+    assert named_rows(TabularTKG(train=path)) == {("a", "r", "b", "2001"), ("b", "r", "a", "2003")}
+    assert TabularTKG(train=path).num_steps == 3
+
+
+def test_data_frame(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    names = ["head", "rel", "tail", "start", "end"]
+    frame = pandas.DataFrame(LEADERS, columns=names)
+    assert named_rows(TabularTKG(train=frame)) == EXPECTED
+    # As pandas reads it: years as numbers with gaps, or as time stamps.
+    numbers = frame.assign(start=[2017.0, 2021.0, None], end=[2020.0, None, None])
+    assert named_rows(TabularTKG(train=numbers)) == EXPECTED
+    stamps = frame.assign(**{name: pandas.to_datetime(frame[name], format="%Y") for name in ("start", "end")})
+    assert named_rows(TabularTKG(train=stamps, root=tmp_path)) == EXPECTED
+    assert named_rows(TabularTKG(train=stamps, root=tmp_path)) == EXPECTED
+    with pytest.raises(DataError, match="<DataFrame>, line 2: expected a year"):
+        TabularTKG(train=frame.assign(start=["2017", "soon", "2018"]))
+    with pytest.raises(DataError, match="expected the 4 columns head, rel, tail, time"):
+        TabularTKG(train=frame[["head", "rel"]])
+
+
+class Frame:
+    """As much of a data frame as is used, so that this is tested where pandas is not installed."""
+
+    def __init__(self, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
+        self.columns, self.rows = columns, rows
+
+    def itertuples(self, index: bool, name: None) -> list[tuple[Any, ...]]:
+        return self.rows
+
+
+def test_anything_like_a_data_frame() -> None:
+    stamp = datetime.datetime(2021, 1, 20, 12)
+    rows = [
+        ("Trump", "r", "US", 2017.0, 2020),
+        ("Biden", "r", "US", stamp, None),
+        ("x", "r", "US", float("nan"), ""),
+    ]
+    dataset = TabularTKG(train=Frame(["head", "rel", "tail", "start", "end"], rows))
+    assert {row for row in named_rows(dataset) if row[0] != "x"} == {
+        (head, "r", "US", year) for head, _, _, year in EXPECTED if head in ("Trump", "Biden")
+    }
+    assert len(dataset.timeline.train) == 10
+
+
+# Ids ---------------------------------------------------------------------------------------------------
+
+
+def test_ids(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.tsv", [("3", "1", "0", "2001"), ("0", "0", "3", "2002")])
+    dataset = TabularTKG(train=path, ids=True)
+    assert (dataset.num_entities, dataset.num_relations) == (4, 2)
+    assert dataset.entity_names == ["0", "1", "2", "3"]
+    assert rows_of(dataset.timeline.train.rows) == [(0, 0, 3, 1), (3, 1, 0, 0)]
+    names = write(tmp_path / "entity2id.txt", [("d", "3"), ("a", "0"), ("b", "1"), ("c", "2"), ("e", "4")])
+    named = TabularTKG(train=path, ids=True, entities=names, relations=["is", "was"])
+    assert named_rows(named) == {("d", "was", "a", "2001"), ("a", "is", "d", "2002")}
+    assert named.num_entities == 5
+
+
+def test_names_that_are_given(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.tsv", LEADERS)
+    names = ["US", "Biden", "Trump", "Washington, D.C.", "Obama"]
+    dataset = TabularTKG(train=path, entities=names)
+    assert dataset.entity_names == names
+    assert named_rows(dataset) == EXPECTED
+
+
+# Steps -------------------------------------------------------------------------------------------------
+
+
+def test_days(tmp_path: Path) -> None:
+    lines = [("a", "r", "b", "2020-02-28", "2020-03-01"), ("b", "r", "a", "2020-02-29", "-")]
+    dataset = TabularTKG(train=write(tmp_path / "facts.tsv", lines), binning="day")
+    assert dataset.timeline.labels == ["2020-02-28", "2020-02-29", "2020-03-01"]
+    assert len(dataset.timeline.train) == 5
+    assert dataset.step_of("2020-02-29") == 1
+
+
+def test_index(tmp_path: Path) -> None:
+    dataset = TabularTKG(train=write(tmp_path / "f.tsv", [("a", "r", "b", "1", "3")]), binning="index")
+    assert dataset.timeline.labels == ["0", "1", "2", "3"]
+    assert rows_of(dataset.timeline.train.rows) == [(0, 0, 1, 1), (0, 0, 1, 2), (0, 0, 1, 3)]
+
+
+def test_count(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.tsv", [("a", "r", "b", year, year) for year in ("1990", "1992", "1995", "1999")])
+    # Starts and ends count alike, so each year counts 2; what lies outside goes to the outermost steps.
+    val = write(tmp_path / "val.tsv", [("a", "r", "b", "1980", "2005"), ("a", "r", "b", "1993", "1993")])
+    dataset = TabularTKG(train=train, val=val, binning="count", threshold=3)
+    assert dataset.timeline.labels == ["1980–1992", "1993–2005"]
+    assert rows_of(dataset.timeline.train.rows) == [(0, 0, 1, 0), (0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
+    assert rows_of(dataset.timeline.val.rows) == [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
+
+
+def test_given_steps(tmp_path: Path) -> None:
+    path = write(tmp_path / "facts.tsv", LEADERS)
+    dataset = TabularTKG(train=path, binning=[2000, "2018", 2020])
+    assert dataset.timeline.labels == ["2000–2017", "2018–2019", "2020–2021"]
+    assert len(dataset.timeline.train) == 3 + 1 + 3
+    # A fact reaches as far as the steps do.
+    axis = TimeAxis((2018, 2019), (2018, 2019))
+    for fact in (LEADERS[0], LEADERS[2]):
+        assert len(TabularTKG(train=write(path, [fact]), binning=axis).timeline.train) == 2
+    days = write(tmp_path / "days.tsv", [("a", "r", "b", "2020-01-05")])
+    assert TabularTKG(train=days, binning=["2020-01-01", "2020-01-04"], unit="day").timeline.labels == [
+        "2020-01-01–2020-01-03",
+        "2020-01-04–2020-01-05",
+    ]
+
+
+# Splits ------------------------------------------------------------------------------------------------
+
+
+def test_own_splits(tmp_path: Path) -> None:
+    splits = {
+        name: write(tmp_path / name, [line]) for name, line in zip(("train", "val", "test"), LEADERS, strict=True)
+    }
+    dataset = TabularTKG(**splits)
+    assert [len(dataset.timeline.split(name)) for name in splits] == [4, 1, 5]
+    assert named_rows(dataset, "test") == {row for row in EXPECTED if row[1] == "capital of"}
+
+
+def test_seeded_split_never_divides_a_fact(tmp_path: Path) -> None:
+    lines = [(f"e{i % 25}", "r", f"f{i % 20}", str(2000 + i % 7)) for i in range(400)]
+    path = write(tmp_path / "facts.tsv", lines)
+    one, same, other = (TabularTKG(path, val_share=0.2, test_share=0.3, seed=seed) for seed in (0, 0, 1))
+    triples = {name: {row[:3] for row in named_rows(one, name)} for name in ("train", "val", "test")}
+    assert {name: len(part) for name, part in triples.items()} == {"train": 50, "val": 20, "test": 30}
+    assert len(triples["train"] | triples["val"] | triples["test"]) == 100
+    assert torch.equal(one.timeline.test.rows, same.timeline.test.rows)
+    assert named_rows(one, "test") != named_rows(other, "test")
+    assert sum(len(one.timeline.split(name)) for name in triples) == 400
+
+
+# The cache ---------------------------------------------------------------------------------------------
+
+
+def test_cached_by_content_and_options(tmp_path: Path) -> None:
+    path, root = write(tmp_path / "facts.tsv", LEADERS), tmp_path / "root"
+
+    def files() -> int:
+        return len(list((root / "processed").iterdir()))
+
+    assert named_rows(TabularTKG(train=path, root=root)) == named_rows(TabularTKG(train=path, root=root)) == EXPECTED
+    assert files() == 1
+    TabularTKG(train=path, root=root, binning="count")
+    TabularTKG(path, root=root)
+    TabularTKG(path, root=root, seed=1)
+    assert files() == 4
+    write(path, LEADERS[:2])
+    assert len(named_rows(TabularTKG(train=path, root=root))) == 5
+    assert files() == 5
+    # The same bytes elsewhere are the same dataset.
+    TabularTKG(train=write(tmp_path / "moved.tsv", LEADERS), root=root)
+    assert files() == 5
+
+
+# What is said when they are wrong ----------------------------------------------------------------------
+
+FINE = "a\tr\tb\t2000\t2001\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "problem"),
+    [
+        ("", None, "expected at least one line (the file is empty)"),
+        ("head\trel\ttail\ttime\n", None, "expected at least one fact below the header"),
+        (
+            "a\tr\tb\n",
+            1,
+            "expected the 4 columns head, rel, tail, time, the 5 columns head, rel, tail, start, end",
+        ),
+        (FINE + "a\tr\tb\t2000\n", 2, "expected 5 columns (got 4: 'a | r | b | 2000')"),
+        (FINE + "\n" + "a\tr\tb\t2000\t2001\t2002\n", 3, "expected 5 columns (got 6"),
+        (FINE + "\tr\tb\t2000\t2001\n", 2, "expected a head (got an empty field)"),
+        (FINE + "a\t \tb\t2000\t2001\n", 2, "expected a rel (got an empty field)"),
+        (FINE + "a\tr\t\t2000\t2001\n", 2, "expected a tail (got an empty field)"),
+        (FINE + "a\tr\tb\tsoon\t2001\n", 2, "expected a year or a date YYYY-MM-DD (got 'soon')"),
+        (FINE + "a\tr\tb\t2000\t2001-02-29\n", 2, "expected a date that exists (got '2001-02-29': day "),
+        (FINE + "a\tr\tb\t2002\t2001\n", 2, "expected a start that is not after the end (got 2002 … 2001)"),
+        ("a\tr\tb\t2000\na\tr\tb\t\n", 2, "expected a year or a date YYYY-MM-DD (got '')"),
+        ("a\tr\tb\t\t\n", None, "expected a fact with a start or an end"),
+    ],
+)
+def test_bad_files(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text(content)
+    with pytest.raises(DataError) as error:
+        TabularTKG(path)
+    where = f"{path}, line {line}" if line else str(path)
+    assert str(error.value).startswith(f"{where}: {problem}")
+
+
+def test_wrong_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_bytes(FINE.encode() + "München\tr\tb\t2000\t2001\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"facts\.tsv, line 2: expected UTF-8 text"):
+        TabularTKG(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "problem"),
+    [
+        (("x", "0", "1", "2000"), {"ids": True}, "expected the entity's id as a number (got 'x')"),
+        (("0", "0.5", "1", "2000"), {"ids": True}, "expected the relation's id as a number (got '0.5')"),
+        (("0", "0", "999999999", "2000"), {"ids": True}, "expected the entity's id below 100000000"),
+        (
+            ("0", "0", "2", "2000"),
+            {"ids": True, "entities": ["a", "b"]},
+            "expected the entity's id below 2 (got 2)",
+        ),
+        (
+            ("Grmany", "0", "0", "2000"),
+            {"entities": ["0", "1", "Germany"]},
+            "expected a known entity (no entity is ",
+        ),
+        (
+            ("0", "7", "1", "2000"),
+            {"relations": ["0"]},
+            "expected a known relation (no relation is called '7')",
+        ),
+        (("0", "0", "1", "2000"), {"binning": "day"}, "expected a date YYYY-MM-DD (got '2000')"),
+        (("0", "0", "1", "-2"), {"binning": "index"}, "expected a step that is not negative (got -2)"),
+        (("0", "0", "1", "2000-01-01"), {"binning": "index"}, "expected an integer (got '2000-01-01')"),
+        (
+            ("0", "0", "1", "1999"),
+            {"binning": [2000, 2010]},
+            "expected a time in 2000–2009 … 2010 (the fact lies",
+        ),
+    ],
+)
+def test_bad_lines_for_the_options(
+    tmp_path: Path, line: tuple[str, ...], options: dict[str, Any], problem: str
+) -> None:
+    binning = options.get("binning", "year")
+    fine = {"day": "2000-01-01", "index": "3"}.get(binning if isinstance(binning, str) else "", "2000")
+    path = write(tmp_path / "facts.tsv", [("0", "0", "1", fine), line])
+    with pytest.raises(DataError) as error:
+        TabularTKG(path, **options)
+    assert str(error.value).startswith(f"{path}, line 2: {problem}")
+
+
+def test_the_error_names_the_split_it_is_in(tmp_path: Path) -> None:
+    train, val = write(tmp_path / "train.tsv", LEADERS), write(tmp_path / "val.tsv", [("a", "b", "c", "d")])
+    with pytest.raises(DataError, match=r"val\.tsv, line 1: expected a year"):
+        TabularTKG(train=train, val=val)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, ValueError, "give either facts"),
+        ({"facts": "f.tsv", "train": "f.tsv"}, ValueError, "give either facts"),
+        ({"facts": "f.tsv", "val": "f.tsv"}, ValueError, "val and test go with train"),
+        ({"facts": "f.tsv", "binning": "month"}, ValueError, r"binning must be .* \(got 'month'\)"),
+        ({"facts": "f.tsv", "unit": "month"}, ValueError, r"unit must be one of .* \(got 'month'\)"),
+        ({"facts": "f.tsv", "binning": [2000, 1990]}, ValueError, "binning must give the first instants"),
+        ({"facts": "f.tsv", "binning": []}, ValueError, "binning must give the first instants"),
+        ({"facts": "f.tsv", "val_share": 0.7, "test_share": 0.7}, ValueError, "leave something to train"),
+        ({"facts": "none.tsv"}, FileNotFoundError, "facts must be a file"),
+        ({"train": "f.tsv", "test": "none.tsv"}, FileNotFoundError, "test must be a file"),
+    ],
+)
+def test_bad_options(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    error: type[Exception],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "f.tsv", LEADERS)
+    with pytest.raises(error, match=message):
+        TabularTKG(**options)
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_are_closed(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("a\tb\n" * 3)
+    with pytest.raises(DataError):
+        TabularTKG(path)
+    gc.collect()
