@@ -53,7 +53,7 @@ class _SampledDot(torch.autograd.Function):
         places = torch.sparse_csr_tensor(
             starts,
             index.reshape(-1).to(torch.int32),
-            query.new_empty(rows * samples),
+            query.new_zeros(rows * samples),  # added to the product, times zero: they must be numbers
             (rows, len(table)),
             check_invariants=False,
         )

@@ -1,0 +1,6 @@
+"""TIE on diachronic embeddings: `python examples/tie_de.py --help`."""
+
+from common import run
+
+if __name__ == "__main__":
+    run("DE")

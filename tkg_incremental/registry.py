@@ -1,0 +1,47 @@
+"""Datasets, models and strategies by name: what a command line or a configuration file says."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tkg_incremental.datasets import SyntheticTKG, TKGDataset, Wikidata12k, WorldLeaders, YAGO11k
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.zoo import ZOO
+from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy
+
+#: Datasets that need nothing but a folder. A user's own facts come in with ``TabularTKG``.
+DATASETS: dict[str, type[TKGDataset]] = {
+    "WorldLeaders": WorldLeaders,
+    "Wikidata12k": Wikidata12k,
+    "YAGO11k": YAGO11k,
+    "SyntheticTKG": SyntheticTKG,
+}
+MODELS: dict[str, type[TKGModel]] = ZOO
+STRATEGIES: dict[str, type[Strategy]] = {"ft": FT, "tr": TR, "tie": TIE, "fb": FB, "fb_future": FBFuture, "agem": AGEM}
+
+
+def make_dataset(name: str, root: str | Path) -> TKGDataset:
+    """A dataset by its name, kept in a folder of that name below ``root``."""
+    kind: Any = _pick(DATASETS, name, "dataset")
+    return kind(Path(root) / name)
+
+
+def make_model(name: str, dataset: TKGDataset, hidden_channels: int = 128, **options: Any) -> TKGModel:
+    """A model of the zoo by its name, made for a dataset."""
+    return _pick(MODELS, name, "model").from_dataset(dataset, hidden_channels, **options)
+
+
+def make_strategy(name: str, **options: Any) -> Strategy:
+    """A strategy by its name, with those of ``options`` it knows; a replay sampling means nothing to fine-tuning."""
+    kind: Any = _pick(STRATEGIES, name, "strategy")
+    known = inspect.signature(kind.__init__).parameters
+    return kind(**{key: value for key, value in options.items() if key in known})
+
+
+def _pick(choices: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in choices:
+        raise ValueError(f"{what} must be one of {', '.join(choices)} (got {name!r})")
+    return choices[name]
