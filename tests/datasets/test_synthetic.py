@@ -87,6 +87,31 @@ def test_entities_come_over_time() -> None:
     assert not torch.equal(dataset.timeline.order, torch.arange(200))
 
 
+def test_half_of_what_begins_is_about_newcomers() -> None:
+    dataset = SyntheticTKG(num_entities=2000, num_steps=10, facts_per_step=8000, added_per_step=200)
+    for snapshot in list(dataset)[1:]:
+        new = dataset.timeline.first_seen[snapshot.added[:, 0]] == snapshot.time
+        assert 0.35 < float(new.float().mean()) < 0.65  # they are fewer than one in ten of those known
+
+
+def test_every_second_relation_changes_with_the_phase() -> None:
+    # All facts of a step are new, so those of steps 1 and 2 belong to different phases. Five clusters leave
+    # some chance that a phase draws the same as the last one: not with this seed.
+    sizes = {"num_entities": 100, "num_relations": 4, "num_steps": 4, "num_clusters": 5, "num_phases": 2}
+    dataset = SyntheticTKG(**sizes, facts_per_step=900, added_per_step=900, seed=4)
+    same = []
+    for relation in range(4):
+        before, after = (dataset[step].train for step in (1, 2))
+        before, after = before[before[:, 1] == relation], after[after[:, 1] == relation]
+        tails = torch.zeros(100, 100).index_put_((before[:, 0], before[:, 2]), torch.ones(len(before)))
+        # Heads and tails that the facts of step 1 connect, directly or not: one pair of clusters.
+        connected = tails @ tails.t() @ tails @ tails.t() @ tails > 0
+        known = tails.any(1)[after[:, 0]] & tails.any(0)[after[:, 2]]
+        same.append(float(connected[after[:, 0], after[:, 2]][known].float().mean()))
+    assert min(same[::2]) > 0.9
+    assert max(same[1::2]) < 0.1
+
+
 @pytest.mark.parametrize("relation", range(4))
 def test_structure_can_be_found(relation: int) -> None:
     """Entities that share a tail are of one cluster, and so are all their tails: this alone finds answers."""

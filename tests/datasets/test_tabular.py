@@ -304,6 +304,7 @@ def test_wrong_encoding(tmp_path: Path) -> None:
         (("0", "0", "1", "2000"), {"binning": "day"}, "expected a date YYYY-MM-DD (got '2000')"),
         (("0", "0", "1", "-2"), {"binning": "index"}, "expected a step that is not negative (got -2)"),
         (("0", "0", "1", "2000-01-01"), {"binning": "index"}, "expected an integer (got '2000-01-01')"),
+        (("0", "0", "1", "2006"), {"binning": TimeAxis((2000,), (2005,))}, "expected a time in 2000–2005"),
         (
             ("0", "0", "1", "1999"),
             {"binning": [2000, 2010]},
