@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tkg_incremental.ops.keys import lexsort, pack
+
+
+class _Runs(NamedTuple):
+    """First and last rows of all runs of steps over which a triple holds, both sorted by step.
+
+    ``following`` is the step at which the next run of the triple begins, beyond all steps if there is none.
+    """
+
+    first: Tensor
+    first_ptr: list[int]
+    last: Tensor
+    last_ptr: list[int]
+    following: Tensor
 
 
 class FactTable:
@@ -48,44 +62,47 @@ class FactTable:
         """Rows of one step."""
         return self.between(step, step)
 
-    # What changed: all three are one comparison with a row's neighbours in time, found once for all rows.
-    # They count a triple once a step, so they are asked of a table without repeated rows.
+    # What changed. A triple holds over runs of steps, whose first and last rows are found once for all steps:
+    # so a view costs what changed, not what holds. These are asked of a table without repeated rows.
 
     def added(self, step: int) -> Tensor:
         """Rows of ``step`` whose triple does not hold at the step before."""
-        span = self._span(step, step)
-        return self.rows[span][self._neighbours[0][span] != step - 1]
+        return self._runs.first[self._span(step, step, self._runs.first_ptr)]
 
     def removed(self, step: int) -> Tensor:
         """Rows of the step before ``step`` whose triple does not hold at ``step``."""
-        span = self._span(step - 1, step - 1)
-        return self.rows[span][self._neighbours[1][span] != step]
+        return self._runs.last[self._span(step - 1, step - 1, self._runs.last_ptr)]
 
     def lapsed(self, step: int, window: int) -> Tensor:
         """Triples of the ``window`` steps before ``step`` that do not hold at ``step``, as its rows."""
-        span = self._span(step - window, step - 1)
-        # Of all rows of such a triple, only its last one before `step` has its next one after `step`.
-        rows = self.rows[span][self._neighbours[1][span] > step]
+        span = self._span(step - window, step - 1, self._runs.last_ptr)
+        # Of the runs of such a triple, only the last one before `step` has its next one after `step`.
+        rows = self._runs.last[span][self._runs.following[span] > step]
         rows[:, 3] = step
         return rows
 
     @cached_property
-    def _neighbours(self) -> tuple[Tensor, Tensor]:
-        """``[N]`` each: the steps of the row before and of the row after with the same triple."""
+    def _runs(self) -> _Runs:
         # Stable: the rows of a triple come to stand side by side and stay ordered by time.
         order = torch.argsort(self.keys, stable=True)
-        time = self.rows[:, 3][order].to(torch.int32)  # half the memory, twice the speed of the comparisons
-        same = torch.diff(self.keys[order]) == 0
-        # Where there is none: steps that no comparison above takes for a real one.
-        before, after = torch.full_like(time, -2), torch.full_like(time, self._shape[2])
-        before[order[1:]] = torch.where(same, time[:-1], -2)
-        after[order[:-1]] = torch.where(same, time[1:], self._shape[2])
-        return before, after
+        keys, time = self.keys[order], self.rows[:, 3][order]
+        same = torch.diff(keys) == 0
+        breaks = ~(same & (torch.diff(time) == 1))
+        outermost = breaks.new_ones(min(1, len(keys)))
+        first = order[torch.cat([outermost, breaks])].sort().values
+        ends = torch.cat([breaks, outermost])
+        last, by_time = order[ends].sort()
+        never = time.new_full((len(outermost),), self._shape[2] + 1)
+        following = torch.cat([torch.where(same, time[1:], self._shape[2] + 1), never])[ends][by_time]
+        ptr = torch.tensor(self.ptr, device=order.device)
+        first_ptr, last_ptr = (torch.searchsorted(rows, ptr).tolist() for rows in (first, last))
+        return _Runs(self.rows[first], first_ptr, self.rows[last], last_ptr, following)
 
-    def _span(self, first: int, last: int) -> slice:
+    def _span(self, first: int, last: int, ptr: list[int] | None = None) -> slice:
+        ptr = self.ptr if ptr is None else ptr
         steps = self._shape[2]
         low, high = min(max(first, 0), steps), min(max(last + 1, 0), steps)
-        return slice(self.ptr[low], self.ptr[max(low, high)])
+        return slice(ptr[low], ptr[max(low, high)])
 
     def __len__(self) -> int:
         return len(self.rows)
