@@ -13,6 +13,9 @@ from tkg_incremental.storage import CorruptFileError, load_verified, save_verifi
 
 logger = logging.getLogger(__name__)
 
+#: What a run leaves in its folder beside the checkpoints.
+RESULTS = ("config.json", "run.json", "metrics.json", "model.pt", "report.html")
+
 
 class RunFolderError(RuntimeError):
     """A run folder cannot be used as asked."""
@@ -46,9 +49,9 @@ class RunFolder:
         return sorted((self.path / "checkpoints").glob("[0-9]*.pt"))
 
     def clear(self) -> None:
-        """Removes the checkpoints of an earlier run."""
-        for path in self.checkpoints:
-            path.unlink()
+        """Removes the checkpoints and the results of an earlier run: a model beside the metrics of another misleads."""
+        for path in [*self.checkpoints, *(self / name for name in RESULTS)]:
+            path.unlink(missing_ok=True)
 
     def save(self, state: dict[str, Any]) -> None:
         """Adds a checkpoint, whole or not at all, and prunes the oldest."""

@@ -155,8 +155,7 @@ class IncrementalTrainer:
         )
         self.result.history += [{"time": time, **record} for record in learner.history]
         self._checkpoint()
-        if self.folder is not None:
-            self.result.save(self.folder / "metrics.json")
+        self._write_results()  # also the model: a run that is stopped here can be asked already
         self._tell("on_step_end", self.result.steps[-1])
 
     def _learn(self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int) -> StepLearner:
