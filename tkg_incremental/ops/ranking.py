@@ -71,7 +71,7 @@ def count_ranks(
         first = int(owner[start])
         local = owner[start:end] - first
         scores = all_scores(query[first : first + int(local[-1]) + 1], table, similarity)
-        if len(scores) != end - start:  # some query has several answers: a row of scores for each
+        if bool((local.diff() != 1).any()):  # some query has several answers, or none: a row of scores for each
             scores = scores[local]
         own = scores.gather(1, column[start:end, None])
         better[start:end] = (scores > own).sum(1)

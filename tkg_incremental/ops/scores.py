@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import torch
@@ -13,6 +14,11 @@ Similarity = Literal["dot", "l1", "l2"]
 
 # Gathered vectors at a time in the kernels that have to write them: they stay in the cache until they are used.
 _VECTORS_AT_A_TIME = 1 << 13
+
+# Torch says once in a process that its sparse matrices are in beta; what is used of them here is tested.
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+    torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1), check_invariants=False)
 
 
 def compare(query: Tensor, candidate: Tensor, similarity: Similarity) -> Tensor:
@@ -34,6 +40,9 @@ def sampled_scores(query: Tensor, table: Tensor, index: Tensor, similarity: Simi
 
     Fastest where neighbouring queries sample neighbouring rows, which then stay in the cache.
     """
+    if similarity == "dot" and index.size(1) >= len(table):
+        # More draws than there are candidates: all scores are fewer.
+        return all_scores(query, table, similarity).gather(1, index)
     if query.device.type == "cpu" and similarity == "dot":
         return _SampledDot.apply(query, table, index)
     if query.device.type == "cpu" and similarity == "l1":

@@ -1,7 +1,4 @@
-"""What the fast code should give, by definition: plain Python on sets and loops, to be read beside the paper.
-
-A row is a tuple ``(head, rel, tail, time)``; a set of rows counts each once.
-"""
+"""The views of a timeline, and the way from intervals to steps."""
 
 from __future__ import annotations
 

@@ -1,0 +1,83 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import cross_entropy
+from torch import Tensor
+
+from tkg_incremental.ops.one_vs_all import one_vs_all_loss
+from tkg_incremental.ops.scores import Similarity, compare
+
+SIMILARITIES = ("dot", "l1", "l2")
+Masks = list[list[tuple[int, int]]]
+
+
+def draw_vectors(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def pairs(mask: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+    rows = torch.tensor(sorted(mask), dtype=torch.long).view(-1, 2)
+    return rows[:, 0].contiguous(), rows[:, 1].contiguous()
+
+
+def by_row(
+    query: Tensor, table: Tensor, positive: Tensor, sizes: list[int], widths: list[int], masks: Masks, sim: Similarity
+) -> list[list[Tensor]]:
+    """The scores each row competes with, its own first."""
+    group_of = [group for group, size in enumerate(sizes) for _ in range(size)]
+    return [
+        [positive[side, row]]
+        + [
+            compare(query[side, row], table[group, column], sim)
+            for column in range(widths[group])
+            if (row, column) not in mask
+        ]
+        for side, mask in enumerate(masks)
+        for row, group in enumerate(group_of)
+    ]
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_loss_and_gradients(similarity: Similarity, data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    candidates, width, rows = 4, 3, sum(sizes)
+    widths = [data.draw(st.integers(1, candidates)) for _ in sizes]
+    # Any candidate may be masked, all of them too; only those that count may be named.
+    places = [
+        (row, column)
+        for row, group in enumerate(group for group, size in enumerate(sizes) for _ in range(size))
+        for column in range(widths[group])
+    ]
+    masks = [data.draw(st.lists(st.sampled_from(places), unique=True)) for _ in range(2)]
+    query = draw_vectors(2, rows, width).requires_grad_()
+    table = draw_vectors(len(sizes), candidates, width).requires_grad_()
+    positive = draw_vectors(2, rows).requires_grad_()
+
+    loss = one_vs_all_loss(query, table, positive, sizes, widths, [pairs(mask) for mask in masks], similarity)
+    competing = by_row(query, table, positive, sizes, widths, masks, similarity)
+    expected = sum(cross_entropy([score.item() for score in scores]) for scores in competing)
+    assert loss.item() == pytest.approx(expected)
+
+    naive = sum(torch.logsumexp(torch.stack(scores), 0) - scores[0] for scores in competing)
+    wanted = torch.autograd.grad(2.5 * naive, (query, table, positive), materialize_grads=True)
+    found = torch.autograd.grad(2.5 * loss, (query, table, positive))
+    for gradient, want in zip(found, wanted, strict=True):
+        assert torch.allclose(gradient, want)
+
+
+def test_scores_too_large_to_exponentiate() -> None:
+    query, table = torch.tensor([[[1000.0]]]), torch.tensor([[[2.0], [1.0]]])
+    nothing = pairs([])
+    loss = one_vs_all_loss(query, table, torch.tensor([[1000.0]]), [1], [2], [nothing], "dot")
+    assert loss.item() == pytest.approx(1000.0)  # log(e^1000 + e^2000 + e^1000) - 1000
+
+
+def test_a_row_whose_candidates_are_all_true() -> None:
+    query, table = draw_vectors(1, 1, 3).requires_grad_(), draw_vectors(1, 2, 3)
+    positive = draw_vectors(1, 1)
+    loss = one_vs_all_loss(query, table, positive, [1], [2], [pairs([(0, 0), (0, 1)])], "dot")
+    assert loss.item() == 0
+    assert not torch.autograd.grad(loss, query)[0].any()

@@ -1,0 +1,75 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.ranks import place
+
+from tkg_incremental.ops import ranking
+from tkg_incremental.ops.ranking import RankCounts, count_ranks
+from tkg_incremental.ops.scores import Similarity
+
+
+def test_by_hand() -> None:
+    # One query that scores the candidates 3, 1, 1, 1, 0; the answers are the second and the last.
+    table = torch.tensor([[3.0], [1.0], [1.0], [1.0], [0.0]])
+    ignored = (torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 1, 4]))
+    counts = count_ranks(torch.ones(1, 1), table, torch.tensor([0, 0]), torch.tensor([1, 4]), ignored, "dot")
+    assert counts.better.tolist() == [1, 4]
+    assert counts.tied.tolist() == [2, 0]
+    assert counts.raw.tolist() == [3, 5]  # places 2 … 4, and 5
+    assert counts.filtered.tolist() == [1.5, 4]  # against one tie; with one better left out
+
+
+def test_ranks_of_ties() -> None:
+    zero = torch.zeros(1, dtype=torch.long)
+    assert RankCounts(zero, zero + 3, zero, zero).raw.tolist() == [2.5]
+    assert RankCounts(zero + 2, zero + 3, zero + 1, zero + 3).filtered.tolist() == [2]
+
+
+@pytest.mark.parametrize("similarity", ["dot", "l1"])
+@given(data=st.data())
+def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
+    queries, candidates, width = (data.draw(st.integers(1, limit)) for limit in (4, 7, 2))
+    # Small integers: scores tie often, and exactly.
+    numbers = st.lists(st.integers(-2, 2), min_size=width, max_size=width)
+    query = torch.tensor([data.draw(numbers) for _ in range(queries)], dtype=torch.float)
+    table = torch.tensor([data.draw(numbers) for _ in range(candidates)], dtype=torch.float)
+    # Queries without an answer and with several; an answer may be asked for twice.
+    column = st.integers(0, candidates - 1)
+    answers = sorted(data.draw(st.lists(st.tuples(st.integers(0, queries - 1), column), min_size=1, max_size=8)))
+    ignored = [sorted(data.draw(st.sets(column))) for _ in answers]
+    owner = torch.tensor([query for query, _ in answers])
+    columns = torch.tensor([column for _, column in answers])
+    left_out = torch.tensor([(i, c) for i, cs in enumerate(ignored) for c in cs], dtype=torch.long).view(-1, 2)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_SCORES_AT_A_TIME", data.draw(st.sampled_from([1, candidates * 2, candidates * 3 + 1])))
+        counts = count_ranks(query, table, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]), similarity)
+
+    def score(q: int, c: int) -> float:
+        if similarity == "dot":
+            return sum(a * b for a, b in zip(query[q].tolist(), table[c].tolist(), strict=True))
+        return -sum(abs(a - b) for a, b in zip(query[q].tolist(), table[c].tolist(), strict=True))
+
+    for i, (q, own) in enumerate(answers):
+        everything = [score(q, c) for c in range(candidates)]
+        allowed = [s for c, s in enumerate(everything) if c == own or c not in ignored[i]]
+        assert counts.raw[i].item() == place(everything, everything[own])
+        assert counts.filtered[i].item() == place(allowed, everything[own])
+
+
+def test_counts_add_up_over_shards() -> None:
+    query, table = torch.ones(2, 1), torch.tensor([[2.0], [1.0], [1.0], [3.0]])
+    owner, column, none = torch.tensor([0, 1]), torch.tensor([1, 3]), torch.empty(0, dtype=torch.long)
+    whole = count_ranks(query, table, owner, column, (none, none), "dot")
+    # A shard that does not hold an answer gets it as a last row, which ties with nothing but itself.
+    better, tied = torch.zeros(2, dtype=torch.long), torch.zeros(2, dtype=torch.long)
+    for shard in ([0, 1], [2, 3]):
+        for answer in range(2):
+            extended = torch.cat([table[[i for i in shard if i != column[answer]]], table[column[answer]][None]])
+            last = torch.tensor([len(extended) - 1])
+            part = count_ranks(query[answer, None], extended, torch.tensor([0]), last, (none, none), "dot")
+            better[answer] += part.better[0]
+            tied[answer] += part.tied[0]
+    assert torch.equal(better, whole.better)
+    assert torch.equal(tied, whole.tied)

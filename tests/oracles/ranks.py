@@ -1,0 +1,87 @@
+"""Ranks by sorting every candidate's score, and the paper's metrics by sums over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oracles.facts import Row, TimelineOracle
+from oracles.scores import with_answer
+
+SIDES = ("tail", "head")
+Query = tuple[str, int, int]
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")
+
+
+def place(scores: list[float], own: float) -> float:
+    """The mean of the best and the worst place of ``own`` when ``scores``, which hold it, are sorted."""
+    ordered = sorted(scores, reverse=True)
+    places = [place for place, score in enumerate(ordered, start=1) if score == own]
+    return (places[0] + places[-1]) / 2
+
+
+@dataclass
+class RankOracle:
+    """Ranks of test rows; ``score`` gives the score of any row."""
+
+    line: TimelineOracle
+    score: Callable[[Row], float]
+    split: str = "test"
+    window: int = 10
+
+    def rows(self, step: int) -> list[Row]:
+        return [row for row in getattr(self.line, self.split) if row[3] == step]
+
+    def questions(self, step: int) -> list[tuple[Row, str]]:
+        """Both directions of every row."""
+        return [(row, side) for side in SIDES for row in self.rows(step)]
+
+    def rank(self, row: Row, side: str, answer: int, filtered: bool) -> float:
+        candidates = self.line.known_entities(row[3])
+        if filtered:
+            candidates -= self.line.answers(side, "all", row) - {answer}
+        scores = {entity: self.score(with_answer(row, side, entity)) for entity in candidates}
+        return place(list(scores.values()), scores[answer])
+
+    def own_ranks(self, step: int, filtered: bool) -> list[float]:
+        return [
+            self.rank(row, side, row[2] if side == "tail" else row[0], filtered) for row, side in self.questions(step)
+        ]
+
+    def deleted_answers(self, row: Row, side: str) -> set[int]:
+        """True in the window before, and not now."""
+        time = row[3]
+        before = [self.line.answers(side, "all", (*row[:3], then)) for then in range(time - self.window, time)]
+        return set().union(*before) - self.line.answers(side, "all", row)
+
+    # The metrics ---------------------------------------------------------------------------------------
+
+    def hits(self, step: int, k: int = 10, filtered: bool = True) -> float:
+        return 100 * mean([float(rank <= k) for rank in self.own_ranks(step, filtered)])
+
+    def mrr(self, step: int, filtered: bool = True) -> float:
+        return 100 * mean([1 / rank for rank in self.own_ranks(step, filtered)])
+
+    def average(self, step: int, first: int = 0) -> float:
+        return mean([self.hits(j) for j in range(first, step + 1) if self.rows(j)])
+
+    def deleted_hits(self, step: int, per_query: bool, k: int = 10) -> float:
+        found, asked = [], set()
+        for row, side in self.questions(step):
+            query: Query = (side, row[0] if side == "tail" else row[2], row[1])
+            if not per_query or query not in asked:
+                found += [float(self.rank(row, side, entity, False) <= k) for entity in self.deleted_answers(row, side)]
+            asked.add(query)
+        return 100 * mean(found)
+
+    def reciprocal_rank_difference(self, step: int) -> float:
+        differences = []
+        for row, side in self.questions(step):
+            own = self.rank(row, side, row[2] if side == "tail" else row[0], False)
+            differences += [
+                1 / own - 1 / self.rank(row, side, entity, False) for entity in self.deleted_answers(row, side)
+            ]
+        return 100 * mean(differences)
