@@ -1,0 +1,176 @@
+"""Timing some work and its bare reference in turn, and what comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from benchmarks.lab import Lab
+
+Work = Callable[[], Any]
+
+
+class Unavailable(RuntimeError):
+    """What a benchmark needs is not here: data, or a package."""
+
+
+@dataclass
+class Timing:
+    """Seconds of every round.
+
+    Args:
+        seconds: Of the work.
+        reference: Of the reference, if there is one, right after the work of the same round.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    reference: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float | None:
+        """Time of the work over that of the reference: the median over rounds, whose two halves met the same noise."""
+        return median(a / b for a, b in zip(self.seconds, self.reference, strict=True)) if self.reference else None
+
+
+def seconds_of(work: Work) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def interleave(
+    work: Work,
+    reference: Work | None = None,
+    rounds: tuple[int, int] = (3, 25),
+    budget: float = 10.0,
+    warm: bool = True,
+) -> Timing:
+    """Times the work and its reference in turn (A B A B …), so that a busy spell of the machine meets both.
+
+    Args:
+        work: What to time.
+        reference: What to compare it with.
+        rounds: At least and at most so many rounds.
+        budget: No further round begins after so many seconds, past the least number.
+        warm: Do both once before, untimed.
+    """
+    timing = Timing()
+    if warm:
+        work()
+        if reference is not None:
+            reference()
+    begin = time.perf_counter()
+    least, most = rounds
+    while len(timing.seconds) < most:
+        timing.seconds.append(seconds_of(work))
+        if reference is not None:
+            timing.reference.append(seconds_of(reference))
+        if len(timing.seconds) >= least and time.perf_counter() - begin > budget:
+            break
+    return timing
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one benchmark found.
+
+    Args:
+        work: What was done, with its actual sizes.
+        value: The median, in ``unit``.
+        unit: ``"s"``, ``"rows/s"``, ``"MB"``, …
+        reference: What it is compared with.
+        reference_value: The reference's median, in ``unit``.
+        ratio: To the reference, from the same run.
+        ratio_of: What the ratio counts: ``"cost"`` (ours over theirs, lower is better) or ``"speed"`` (the reverse).
+        rounds: How many rounds the medians are over.
+    """
+
+    work: str
+    value: float
+    unit: str
+    reference: str = ""
+    reference_value: float | None = None
+    ratio: float | None = None
+    ratio_of: Literal["cost", "speed"] = "cost"
+    rounds: int = 1
+
+
+def in_seconds(work: str, timing: Timing, reference: str = "") -> Measurement:
+    """A measurement of time."""
+    bare = median(timing.reference) if timing.reference else None
+    return Measurement(work, median(timing.seconds), "s", reference, bare, timing.ratio, rounds=len(timing.seconds))
+
+
+def in_rate(work: str, timing: Timing, items: int, unit: str, reference: str, peer: bool = False) -> Measurement:
+    """A measurement of throughput; beside a ``peer``, the ratio says how many times faster we are."""
+    ours, theirs, ratio = items / median(timing.seconds), items / median(timing.reference), timing.ratio
+    assert ratio is not None
+    rounds = len(timing.seconds)
+    if peer:
+        return Measurement(work, ours, unit, reference, theirs, 1 / ratio, "speed", rounds)
+    return Measurement(work, ours, unit, reference, theirs, ratio, "cost", rounds)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A bound on a measurement's value or ratio.
+
+    Args:
+        of: ``"value"`` or ``"ratio"``.
+        limit: The bound.
+        at_most: Whether the bound is an upper one.
+    """
+
+    of: Literal["value", "ratio"]
+    limit: float
+    at_most: bool = True
+
+    def is_met(self, measurement: Measurement) -> bool:
+        found = measurement.value if self.of == "value" else measurement.ratio
+        assert found is not None, f"'{measurement.work}' has an aim for its {self.of}, and no {self.of}"
+        return found <= self.limit if self.at_most else found >= self.limit
+
+    def describe(self, unit: str) -> str:
+        sign = "≤" if self.at_most else "≥"
+        return f"{sign} {self.limit:,g} {unit}" if self.of == "value" else f"{sign} {self.limit:,g}×"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One row of the table.
+
+    Args:
+        name: Family and name, as in ``training/tie-de``; what ``--only`` looks at.
+        run: Measures.
+        aims: What we want.
+        published: What the released research code takes, with the page faults of fresh memory avoided.
+    """
+
+    name: str
+    run: Callable[[Lab], Measurement]
+    aims: tuple[Aim, ...] = ()
+    published: str = ""
+
+
+def at_most(limit: float) -> Aim:
+    """An upper bound of the value."""
+    return Aim("value", limit)
+
+
+def at_least(limit: float) -> Aim:
+    """A lower bound of the value."""
+    return Aim("value", limit, at_most=False)
+
+
+def ratio_at_most(limit: float) -> Aim:
+    """An upper bound of the ratio."""
+    return Aim("ratio", limit)
+
+
+def ratio_at_least(limit: float) -> Aim:
+    """A lower bound of the ratio."""
+    return Aim("ratio", limit, at_most=False)

@@ -1,0 +1,46 @@
+"""What the numbers were measured on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def describe(threads: int, keeps_freed_memory: bool) -> dict[str, Any]:
+    """The machine, the versions, and how busy it was."""
+    return {
+        "cpu": _first("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
+        "vector unit": torch.backends.cpu.get_cpu_capability(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "memory (GB)": round(int((_first("/proc/meminfo", "MemTotal") or "0").split()[0]) / 2**20, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("torch", "torch-geometric", "torch-scatter", "pykeen")},
+        "freed memory kept": keeps_freed_memory,
+        "load before": round(os.getloadavg()[0], 2),
+        "date": datetime.now(timezone.utc).date().isoformat(),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _first(path: str, field: str) -> str | None:
+    """The first value of a field in a file of ``field : value`` lines."""
+    if Path(path).exists():
+        for line in Path(path).read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == field:
+                return value.strip()
+    return None
