@@ -15,6 +15,8 @@ from tkg_incremental.storage import CorruptFileError, load_verified, save_verifi
 
 def save_model(model: TKGModel, path: str | os.PathLike[str]) -> None:
     """Saves a model of the zoo with its names; the file is whole or not there."""
+    if type(model).__name__ not in ZOO:
+        raise TypeError(f"model must be one of the zoo, {', '.join(ZOO)} (got {type(model).__name__})")
     state: dict[str, Any] = {
         "model": type(model).__name__,
         "options": model.options,
