@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tkg_incremental.datasets import SyntheticTKG, TKGDataset, Wikidata12k, WorldLeaders, YAGO11k
 from tkg_incremental.models.base import TKGModel
@@ -18,6 +18,36 @@ DATASETS: dict[str, type[TKGDataset]] = {
     "Wikidata12k": Wikidata12k,
     "YAGO11k": YAGO11k,
     "SyntheticTKG": SyntheticTKG,
+}
+
+
+class Size(NamedTuple):
+    """What a dataset counts as published, without opening it."""
+
+    entities: int
+    relations: int
+    steps: int
+    train: int
+    val: int
+    test: int
+
+
+class About(NamedTuple):
+    """What a dataset is, in a line, and how large."""
+
+    summary: str
+    size: Size
+
+
+ABOUT: dict[str, About] = {
+    "WorldLeaders": About("who led which country; comes with the package", Size(990, 11, 75, 53181, 3748, 3851)),
+    "Wikidata12k": About(
+        "facts of Wikidata with intervals; downloaded when first used", Size(12554, 24, 78, 257542, 20764, 19746)
+    ),
+    "YAGO11k": About(
+        "facts of YAGO with intervals; downloaded when first used", Size(10623, 10, 61, 215894, 23197, 22567)
+    ),
+    "SyntheticTKG": About("made up, with a structure one can learn", Size(1000, 10, 20, 40000, 3993, 4030)),
 }
 MODELS: dict[str, type[TKGModel]] = ZOO
 STRATEGIES: dict[str, type[Strategy]] = {"ft": FT, "tr": TR, "tie": TIE, "fb": FB, "fb_future": FBFuture, "agem": AGEM}

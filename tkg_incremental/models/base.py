@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.models.decoder import Decoder
-from tkg_incremental.models.encoder import Encoder
+from tkg_incremental.models.encoder import Encoder, FormerRows
 from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, Side, query_columns
-from tkg_incremental.ops.scores import all_scores, compare, sampled_scores
+from tkg_incremental.ops.scores import all_scores, compare
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.base import TKGDataset
@@ -47,7 +47,12 @@ class TKGModel(nn.Module):
 
     def frozen_copy(self) -> FrozenModel:
         """A copy that does not learn: what the model knew before a step."""
-        return FrozenModel(copy.deepcopy(self.encoder), copy.deepcopy(self.decoder), self.catalog)
+        twin = FrozenModel(copy.deepcopy(self.encoder), copy.deepcopy(self.decoder), self.catalog)
+        return twin.requires_grad_(False)
+
+    def frozen_view(self, former: FormerRows) -> FrozenModel:
+        """The model with its rows as ``former`` remembers them: like a frozen copy, without the copy."""
+        return FrozenModel(self.encoder.as_before(former), self.decoder, self.catalog)
 
     def encode(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Vectors of heads, relations and tails, ``[B, 4] → 3 × [B, d]``."""
@@ -82,20 +87,17 @@ class TKGModel(nn.Module):
         """Every row against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
         return all_scores(self.query_vectors(rows, side), candidates, self.decoder.similarity)
 
-    def score_sampled(self, query: Tensor, columns: Tensor, time: Tensor, order: Tensor) -> Tensor:
-        """Each query against its own candidates, ``[B, K]``.
+    def encode_sample(self, columns: Tensor, time: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+        """Encodes each (entity, step) of a sample once.
 
         Args:
-            query: ``[B, d]`` query vectors.
-            columns: ``[B, K]`` candidates as places in ``order``.
-            time: ``[B]`` the step of each query.
+            columns: ``[R, K]`` entities as places in ``order``.
+            time: ``[R]`` the step of each row.
             order: Entities by first appearance.
-        """
-        table, index = self._encode_sample(columns, time, order)
-        return sampled_scores(query, table, index, self.decoder.similarity)
 
-    def _encode_sample(self, columns: Tensor, time: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-        """Encodes each (entity, step) of a sample once: vectors ``[N, d]`` and where each candidate stands."""
+        Returns:
+            Vectors ``[N, d]``, and ``[R, K]`` where each candidate stands among them.
+        """
         steps, step_of_row = torch.unique(time, return_inverse=True)
         width = int(columns.max()) + 1 if columns.numel() else 0
         if len(steps) * width <= columns.numel():
@@ -173,7 +175,6 @@ class FrozenModel(TKGModel):
     def __init__(self, encoder: Encoder, decoder: Decoder, catalog: Catalog | None = None) -> None:
         super().__init__(encoder, decoder, catalog)
         self._grid: tuple[int, list[int], Tensor] | None = None
-        self.eval().requires_grad_(False)
 
     def _encode_grid(self, entities: Tensor, steps: Tensor) -> Tensor:
         wanted = (len(entities), steps.tolist())

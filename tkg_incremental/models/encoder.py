@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 Axis = Literal["entity", "relation", "time"]
+
+
+class FormerRows(Protocol):
+    """Knows what rows of tables were at an earlier time."""
+
+    def former(self, name: str, index: Tensor) -> Tensor: ...
 
 
 class Encoder(nn.Module):
@@ -33,6 +40,7 @@ class Encoder(nn.Module):
         self.axes: dict[str, Axis] = {}
         #: Row-wise optimisers set this, so that a gradient holds the rows a batch touched and no others.
         self.sparse_gradients = False
+        self._former: FormerRows | None = None
 
     def entity(self, index: Tensor, time: Tensor) -> Tensor:
         """Vectors of entities at steps; ``index`` and ``time`` broadcast: ``[*] → [*, hidden_channels]``."""
@@ -53,7 +61,15 @@ class Encoder(nn.Module):
 
     def rows(self, name: str, index: Tensor) -> Tensor:
         """Rows of a table, ``[*] → [*, width]``."""
+        if self._former is not None:
+            return self._former.former(name, index)
         return F.embedding(index, self.get_parameter(name), sparse=self.sparse_gradients)
+
+    def as_before(self, former: FormerRows) -> Encoder:
+        """This encoder with its rows as they once were; shares the tables, and does not learn."""
+        twin = copy.copy(self)
+        twin._former = former
+        return twin
 
     def tables(self, axis: Axis | None = None) -> dict[str, nn.Parameter]:
         """All tables, or those of one axis, by name."""

@@ -12,10 +12,12 @@ from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder
 DECODERS: dict[str, type[Decoder]] = {"complex": ComplEx, "distmult": DistMult, "simple": SimplE, "transe": TransE}
 
 
-def make_decoder(name: str) -> Decoder:
-    """A decoder by its name."""
+def make_decoder(name: str, hidden_channels: int) -> Decoder:
+    """A decoder by its name, for vectors of some width."""
     if name not in DECODERS:
         raise ValueError(f"decoder must be one of {', '.join(DECODERS)} (got {name!r})")
+    if name in ("complex", "simple") and hidden_channels % 2:
+        raise ValueError(f"hidden_channels must be even with the decoder {name!r} (got {hidden_channels})")
     return DECODERS[name]()
 
 
@@ -45,7 +47,7 @@ class DE(TKGModel):
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
         sizes = (num_entities, num_relations, num_steps, hidden_channels)
-        super().__init__(DiachronicEncoder(*sizes, temporal_share, generator), make_decoder(decoder))
+        super().__init__(DiachronicEncoder(*sizes, temporal_share, generator), make_decoder(decoder, hidden_channels))
         self.options = {"hidden_channels": hidden_channels, "decoder": decoder, "temporal_share": temporal_share}
 
 
@@ -93,7 +95,7 @@ class Static(TKGModel):
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
         sizes = (num_entities, num_relations, num_steps, hidden_channels)
-        super().__init__(StaticEncoder(*sizes, generator), make_decoder(decoder))
+        super().__init__(StaticEncoder(*sizes, generator), make_decoder(decoder, hidden_channels))
         self.options = {"hidden_channels": hidden_channels, "decoder": decoder}
 
 

@@ -3,6 +3,7 @@ of one time share, or all known entities."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -12,9 +13,27 @@ from torch import Tensor
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import SIDES, TIME
 from tkg_incremental.ops.one_vs_all import one_vs_all_loss
+from tkg_incremental.ops.scores import sampled_scores
 from tkg_incremental.strategies.step import Step
 
 Negatives = int | Literal["all"]
+
+
+@dataclass
+class Sample:
+    """Negatives of a batch, for tails then for heads.
+
+    Args:
+        columns: ``[R, K]`` lists of negatives, as places in the order of first appearance.
+        time: ``[R]`` the step of each list.
+        list_of_row: ``[2B]`` the list each row uses.
+        absent: ``[2B, K]`` or ``[2B, 1]`` which of them are none: true answers, or there are none to draw.
+    """
+
+    columns: Tensor
+    time: Tensor
+    list_of_row: Tensor
+    absent: Tensor
 
 
 def link_loss(step: Step, rows: Tensor, negatives: Negatives, shared: bool = False) -> Tensor:
@@ -26,10 +45,10 @@ def link_loss(step: Step, rows: Tensor, negatives: Negatives, shared: bool = Fal
         negatives: How many a side, or ``"all"`` known entities that are no true answer.
         shared: Rows of one time share their negatives, instead of drawing each its own.
     """
-    if negatives == "all" or shared:
-        return _grouped_loss(step, rows, None if negatives == "all" else negatives)
     rows = by_time(rows)
-    logits = sampled_logits(step.model, step, rows, *draw(step, rows, negatives))
+    if negatives == "all":
+        return _all_known_loss(step, rows)
+    logits = sampled_logits(step.model, step, rows, draw(step, rows, negatives, shared))
     true = torch.zeros(len(logits), dtype=torch.long, device=rows.device)
     return F.cross_entropy(logits, true, reduction="sum") / len(rows)
 
@@ -39,70 +58,55 @@ def by_time(rows: Tensor) -> Tensor:
     return rows[torch.argsort(rows[:, TIME], stable=True)]
 
 
-def draw(step: Step, rows: Tensor, negatives: int) -> tuple[Tensor, Tensor]:
-    """Columns of negatives ``[2B, negatives]``, for tails then for heads, and ``[2B]`` whether a row has any."""
+def draw(step: Step, rows: Tensor, negatives: int, shared: bool = False) -> Sample:
+    """Draws the negatives of a batch."""
+    if shared:
+        return _draw_shared(step, rows, negatives)
     sides = [step.negatives(rows, side, negatives, step.generator) for side in SIDES]
-    available = torch.cat([there for _, there in sides])
-    return torch.cat([columns for columns, _ in sides]) * available[:, None], available
+    available = torch.cat([there for _, there in sides])[:, None]
+    columns = torch.cat([columns for columns, _ in sides]) * available
+    return Sample(columns, rows[:, TIME].repeat(2), torch.arange(2 * len(rows), device=rows.device), ~available)
 
 
-def sampled_logits(model: TKGModel, step: Step, rows: Tensor, columns: Tensor, available: Tensor) -> Tensor:
-    """Scores ``[2B, 1 + negatives]``, the true entity first; a row without negatives keeps that alone."""
+def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
+    """One list for all rows of a time; a row's true answers in it do not count for that row."""
+    line = step.timeline
+    steps, list_of_row = torch.unique(rows[:, TIME], return_inverse=True)
+    shape = (len(steps), negatives)
+    columns = torch.empty(shape, dtype=torch.long, device=rows.device).random_(generator=step.generator)
+    columns %= line.num_known[steps][:, None]
+    absent = torch.zeros(2 * len(rows), negatives, dtype=torch.bool, device=rows.device)
+    for i, side in enumerate(SIDES):
+        answers = line.answers(side, "train")
+        row, column = answers.expand(answers.lookup(rows))
+        for some, answer in zip(row.split(4096), column.split(4096), strict=True):
+            which, place = (columns[list_of_row[some]] == answer[:, None]).nonzero(as_tuple=True)
+            absent[i * len(rows) + some[which], place] = True
+    return Sample(columns, steps, list_of_row.repeat(2), absent)
+
+
+def sampled_logits(model: TKGModel, step: Step, rows: Tensor, sample: Sample) -> Tensor:
+    """Scores ``[2B, 1 + K]``, the true entity first, and minus infinity for what is absent."""
     query, true = model.both_queries(rows)
-    scores = model.score_sampled(query, columns, rows[:, TIME].repeat(2), step.timeline.order)
-    return torch.cat([true[:, None], scores.masked_fill(~available[:, None], -torch.inf)], dim=1)
+    table, index = model.encode_sample(sample.columns, sample.time, step.timeline.order)
+    scores = sampled_scores(query, table, index[sample.list_of_row], model.decoder.similarity)
+    return torch.cat([true[:, None], scores.masked_fill(sample.absent, -torch.inf)], dim=1)
 
 
-def _grouped_loss(step: Step, rows: Tensor, count: int | None) -> Tensor:
-    """Rows of one time against one table of candidates: all known entities, or ``count`` of them."""
+def _all_known_loss(step: Step, rows: Tensor) -> Tensor:
+    """Rows of one time against all entities known then, as one product."""
     model, line = step.model, step.timeline
-    rows = by_time(rows)
     steps, group_sizes = torch.unique_consecutive(rows[:, TIME], return_counts=True)
-    known = line.num_known[steps]
-    width = int(known.max())
-    if count is None or count >= width:
-        columns = torch.arange(width, device=rows.device)
-        table = model.encoder.grid(line.order[columns], steps)
-    else:
-        # A sample for each step; steps with fewer entities than asked for repeat some.
-        draws = torch.rand(len(steps), count, generator=step.generator, device=rows.device, dtype=torch.double)
-        columns = (draws * known[:, None]).long()
-        table = model.encoder.entity(line.order[columns], steps[:, None])
-        known = torch.full_like(known, count)
+    known = line.num_known[steps].tolist()
     query, true = model.both_queries(rows)
+    true_answers = [line.answers(side, "train") for side in SIDES]
     loss = one_vs_all_loss(
         query.view(2, len(rows), -1),
-        table,
+        model.encoder.grid(line.order[: max(known)], steps),
         true.view(2, -1),
         group_sizes.tolist(),
-        known.tolist(),
-        _true_answers(step, rows, columns, group_sizes),
+        known,
+        [answers.expand(answers.lookup(rows)) for answers in true_answers],
         model.decoder.similarity,
     )
     return loss / len(rows)
-
-
-def _true_answers(step: Step, rows: Tensor, columns: Tensor, group_sizes: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """For tails, then for heads: (row, place among its candidates) of every true answer that is a candidate."""
-    found = []
-    for side in SIDES:
-        answers = step.timeline.answers(side, "train")
-        row, column = answers.expand(answers.lookup(rows))
-        if columns.dim() == 2:
-            group = torch.repeat_interleave(torch.arange(len(columns), device=rows.device), group_sizes)
-            # A column may have been drawn twice: compare with all of them, a few answers at a time.
-            hits = [
-                (part + start, place)
-                for start in range(0, len(row), 4096)
-                for part, place in [_matches(columns[group[row[start : start + 4096]]], column[start : start + 4096])]
-            ]
-            at = torch.cat([part for part, _ in hits]) if hits else row[:0]
-            column = torch.cat([place for _, place in hits]) if hits else row[:0]
-            row = row[at]
-        found.append((row, column))
-    return found
-
-
-def _matches(candidates: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
-    which, place = (candidates == column[:, None]).nonzero(as_tuple=True)
-    return which, place

@@ -26,6 +26,9 @@ class Term:
     view: View | None = None
     #: Rows of one time are scored together, so they should come together.
     by_time: bool = False
+    #: How strongly the term pulls each row back to its value before the step. An optimiser that moves touched rows
+    #: alone does so itself, row by row, in the place of :meth:`losses`.
+    pull: float = 0.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
         """Weighted losses of a batch by name; ``rows`` is ``[b, 4]``, and never empty if there is a view."""
@@ -63,7 +66,7 @@ class Link(Term):
     def __post_init__(self) -> None:
         if self.negatives != "all" and self.negatives < 1:
             raise ValueError(f"negatives must be 'all' or at least 1 (got {self.negatives})")
-        self.by_time = self.negatives == "all" or self.shared
+        self.by_time = self.negatives == "all"
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
         return {self.name: self.weight * link_loss(step, rows, self.negatives, self.shared)}
@@ -96,23 +99,25 @@ class Replay(Term):
     Args:
         view: Facts to replay.
         negatives: Negatives a side.
+        shared: Rows of one time share their negatives.
         weight: :math:`\alpha_3`.
         distill: :math:`\alpha_4`; with 0 the previous model is not asked.
     """
 
     view: View | None = field(default_factory=Replayed)
     negatives: int = 50
+    shared: bool = False
     weight: float = 1.0
     distill: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
         rows = by_time(rows)
-        columns, available = draw(step, rows, self.negatives)
-        log_q = sampled_logits(step.model, step, rows, columns, available).log_softmax(1)
+        sample = draw(step, rows, self.negatives, self.shared)
+        log_q = sampled_logits(step.model, step, rows, sample).log_softmax(1)
         losses = {"RCE": -self.weight * log_q[:, 0].sum() / len(rows)}
         if self.distill:
             with torch.no_grad():
-                log_p = sampled_logits(step.previous, step, rows, columns, available).log_softmax(1)
+                log_p = sampled_logits(step.previous, step, rows, sample).log_softmax(1)
             divergence = F.kl_div(log_q, log_p, log_target=True, reduction="none").nansum()
             losses["RKD"] = self.distill * divergence / len(rows)
         return losses
@@ -135,6 +140,12 @@ class Drift(Term):
 
     weight: float = 1.0
     reduction: Literal["squares", "norm"] = "squares"
+
+    def __post_init__(self) -> None:
+        if self.reduction not in ("squares", "norm"):
+            raise ValueError(f"reduction must be 'squares' or 'norm' (got {self.reduction!r})")
+        # The gradient of the square of a change is twice the change; a norm ties all rows together.
+        self.pull = 2 * self.weight if self.reduction == "squares" else 0.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
         known = {

@@ -59,7 +59,7 @@ class TIE(Strategy):
         replay: ``"uniform"``, ``"frequency"`` or ``"inverse"`` sampling; :obj:`None` switches replay off.
         deletion: Learn from deleted facts.
         negatives: Negatives a side for current facts, or ``"all"``.
-        shared: Rows of one time share their negatives (current facts).
+        shared: Rows of one time share their negatives.
         replay_negatives: Negatives a side for replayed facts.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
@@ -91,12 +91,13 @@ class TIE(Strategy):
             terms.append(Forget(Deleted(window), forget))
         if replay is not None:
             size = 1000 * window if replay_size is None else replay_size
-            terms.append(Replay(Replayed(window, size, replay), replay_negatives, rce, rkd))
+            terms.append(Replay(Replayed(window, size, replay), replay_negatives, shared, rce, rkd))
         super().__init__(terms, "TIE")
 
 
 class FB(Strategy):
-    """Full batch: everything in the window and the current step, no distillation. A skyline that costs.
+    r"""Full batch: everything in the window and the current step, no distillation. The skyline FB of the `TIE
+    <https://doi.org/10.1145/3404835.3462961>`_ paper, and what it costs.
 
     Args:
         window: How many steps back.
@@ -108,7 +109,8 @@ class FB(Strategy):
 
 
 class FBFuture(Strategy):
-    """Full batch with the future: one training over all steps, an oracle. Nothing is learnt step by step."""
+    r"""Full batch with the future: one training over all steps, and nothing is learnt step by step. The skyline
+    FB_future of the `TIE <https://doi.org/10.1145/3404835.3462961>`_ paper."""
 
     sees_future = True
 

@@ -10,10 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tkg_incremental.data import Snapshot
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import Step, Strategy
 from tkg_incremental.training.batches import spread
 from tkg_incremental.training.early_stopping import EarlyStopping
-from tkg_incremental.training.optimizers import OPTIMIZERS
+from tkg_incremental.training.optimizers import OPTIMIZERS, PublishedAdam, RowAdam
 
 
 class TrainingError(RuntimeError):
@@ -52,34 +55,55 @@ class LearningSettings:
         if not self.lr > 0:
             raise ValueError(f"lr must be above 0 (got {self.lr})")
 
+    def make_optimizer(self, model: TKGModel, strategy: Strategy) -> PublishedAdam | RowAdam:
+        """The optimiser of one step."""
+        if self.optimizer == "published":
+            decay = 1e-4 if self.weight_decay is None else self.weight_decay
+            return PublishedAdam(model, self.lr, decay, self.max_norm)
+        pull = sum(term.pull for term in strategy.terms)
+        return RowAdam(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull)
+
 
 class StepLearner:
     """Learns one step. Its state can be saved after any epoch and taken up again to the same bits.
 
     Args:
-        step: The step, with the model that learns.
+        model: The model that learns.
+        snapshot: The step's data.
         strategy: What it learns from.
         settings: How it learns.
+        negatives: Draws negatives.
+        generator: Source of all randomness.
         validate: What early stopping watches, higher is better; NaN if there is nothing to validate on.
     """
 
     def __init__(
-        self, step: Step, strategy: Strategy, settings: LearningSettings, validate: Callable[[], float]
+        self,
+        model: TKGModel,
+        snapshot: Snapshot,
+        strategy: Strategy,
+        settings: LearningSettings,
+        negatives: NegativeSampler,
+        generator: torch.Generator,
+        validate: Callable[[], float],
     ) -> None:
-        self.step, self.strategy, self.settings, self.validate = step, strategy, settings, validate
+        self.strategy, self.settings, self.validate = strategy, settings, validate
+        self.optimizer = settings.make_optimizer(model, strategy)
+        self._memory = self.optimizer.memory
+        self.step = Step(snapshot, model, self._memory.previous, negatives, generator)
         self.views: list[Tensor | None] = [
-            None if term.view is None else term.view.rows(step.snapshot, step.generator) for term in strategy.terms
+            None if term.view is None else term.view.rows(snapshot, generator) for term in strategy.terms
+        ]
+        # What an optimiser does row by row, no term needs to do.
+        pulls = isinstance(self.optimizer, RowAdam)
+        self._terms = [
+            (term, rows) for term, rows in zip(strategy.terms, self.views, strict=True) if not (pulls and term.pull)
         ]
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
-        self._best: dict[str, Tensor] | None = None
-        kind = OPTIMIZERS[settings.optimizer]
-        options = {} if settings.weight_decay is None else {"weight_decay": settings.weight_decay}
-        self._parameters = list(step.model.parameters())
-        self.optimizer = kind(self._parameters, lr=settings.lr, max_norm=settings.max_norm, **options)
-        step.model.encoder.sparse_gradients = kind.sparse_gradients
+        self._parameters = list(model.parameters())
 
     @property
     def rows(self) -> int:
@@ -116,21 +140,21 @@ class StepLearner:
         value = self.validate()
         # Without validation rows the training loss has to do.
         if self.stopping.update(-sum(losses.values()) if value != value else value, self.epoch):
-            self._best = {name: tensor.clone() for name, tensor in self.step.model.state_dict().items()}
+            self._memory.mark()
         self.history.append({**losses, "val C@10": value})
         return self.history[-1]
 
     def _train(self) -> dict[str, float]:
-        terms = self.strategy.terms
-        by_time = [term.by_time for term in terms]
+        terms, views = zip(*self._terms, strict=True)
         sums: dict[str, Tensor] = {}
         counts: dict[str, int] = {}
-        for batch in spread(self.views, by_time, self.settings.batch_size, self.step.generator):
+        by_time = [term.by_time for term in terms]
+        for batch in spread(views, by_time, self.settings.batch_size, self.step.generator):
             losses: dict[str, Tensor] = {}
             for term, rows in zip(terms, batch, strict=True):
                 if rows is None or len(rows):
                     losses |= term.losses(self.step, self._empty if rows is None else rows)
-            self.optimizer.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad()
             self.strategy.backward(losses, self._parameters)
             self.optimizer.step()
             for name, loss in losses.items():
@@ -144,8 +168,7 @@ class StepLearner:
 
     def finish(self) -> None:
         """Puts the best epoch's weights back."""
-        if self._best is not None:
-            self.step.model.load_state_dict(self._best)
+        self._memory.rewind()
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -154,13 +177,16 @@ class StepLearner:
             "stopping": self.stopping.state_dict(),
             "seconds": self.seconds,
             "history": self.history,
-            "best": self._best,
+            "memory": self._memory.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        kept = [term for term, _ in self._terms]
         self.epoch, self.views = state["epoch"], state["views"]
+        pairs = zip(self.strategy.terms, self.views, strict=True)
+        self._terms = [(term, rows) for term, rows in pairs if any(term is one for one in kept)]
         self.seconds, self.history = list(state["seconds"]), list(state["history"])
         self.stopping = EarlyStopping.from_state(state["stopping"])
-        self._best = state["best"]
+        self._memory.load_state_dict(state["memory"])
         self.optimizer.load_state_dict(state["optimizer"])

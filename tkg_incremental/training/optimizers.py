@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.training.memory import Growing, StepMemory, TouchedRows, WholeCopy
+
+
+class StepOptimizer(Protocol):
+    """Moves the model's tables, and remembers what they were."""
+
+    memory: StepMemory
+
+    def zero_grad(self) -> None: ...
+
+    def step(self) -> None: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class PublishedAdam(torch.optim.Adam):
@@ -16,19 +32,17 @@ class PublishedAdam(torch.optim.Adam):
     part of what fine-tuning forgets in the published tables.
 
     Args:
-        parameters: What to optimise.
+        model: The model to optimise.
         lr: Learning rate.
         weight_decay: Weight of the L2 penalty.
         max_norm: The norm of the whole gradient is clipped to this.
     """
 
-    sparse_gradients = False
-
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], lr: float = 1e-3, weight_decay: float = 1e-4, max_norm: float = 1.0
-    ) -> None:
-        super().__init__(parameters, lr=lr, weight_decay=weight_decay, fused=True)
+    def __init__(self, model: TKGModel, lr: float = 1e-3, weight_decay: float = 1e-4, max_norm: float = 1.0) -> None:
+        super().__init__(model.parameters(), lr=lr, weight_decay=weight_decay, fused=True)
+        model.encoder.sparse_gradients = False
         self.max_norm = max_norm
+        self.memory: StepMemory = WholeCopy(model)
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
@@ -39,77 +53,95 @@ class PublishedAdam(torch.optim.Adam):
         super().step(closure)
 
 
-class RowAdam(torch.optim.Optimizer):
+class RowAdam:
     r"""Adam that moves the rows a batch touched, and no others: a row is touched if its gradient is not zero.
 
-    Each row counts its own updates for the bias correction. Weight decay is lazy: a row is pulled towards zero when
-    it is touched.
+    Each row counts its own updates for the bias correction. What pulls rows, weight decay towards zero and the
+    temporal regularisation towards their values before the step, is lazy: it acts on a row when it is touched.
 
     Args:
-        parameters: What to optimise; gradients may be sparse.
+        model: The model to optimise.
         lr: Learning rate.
         weight_decay: Weight of the L2 penalty on touched rows.
         max_norm: The norm of the whole gradient is clipped to this.
+        pull: Adds ``pull`` × (row − row before the step) to the gradient of touched rows.
         betas: Decay of the running averages of the gradient and its square.
         eps: Added to the denominator.
     """
 
-    sparse_gradients = True
-
     def __init__(
         self,
-        parameters: Iterable[nn.Parameter],
+        model: TKGModel,
         lr: float = 1e-3,
         weight_decay: float = 0.0,
         max_norm: float = 1.0,
+        pull: float = 0.0,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
-        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay, "betas": betas, "eps": eps})
-        self.max_norm = max_norm
+        self.lr, self.weight_decay, self.max_norm, self.pull = lr, weight_decay, max_norm, pull
+        self.betas, self.eps = betas, eps
+        model.encoder.sparse_gradients = True
+        self._tables = model.encoder.tables()
+        self.rows = TouchedRows(model)
+        self.memory: StepMemory = self.rows
+        # By slot of a touched row: updates so far, running mean of the gradient and of its square.
+        self._state = {
+            name: (
+                Growing(table.new_zeros(0, 1)),
+                Growing(table.detach()[:0]),
+                Growing(table.detach()[:0]),
+            )
+            for name, table in self._tables.items()
+        }
+
+    def zero_grad(self) -> None:
+        for table in self._tables.values():
+            table.grad = None
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        touched = [
-            (group, parameter, *_touched_rows(parameter.grad))
-            for group in self.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        ]
+    def step(self) -> None:
+        touched = []
+        for name, table in self._tables.items():
+            if table.grad is not None:
+                index, gradient = _touched_rows(table.grad)
+                slots = self.rows.slots(name, index)
+                value = table.index_select(0, index)
+                if self.pull:
+                    gradient = gradient.add(value - self.rows.former_of_slots(name, slots), alpha=self.pull)
+                touched.append((name, index, slots, value, gradient))
         if not touched:
             return
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(rows) for *_, rows in touched]))
-        scale = (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
-        for group, parameter, index, rows in touched:
-            self._update(parameter, index, rows * scale, **{k: v for k, v in group.items() if k != "params"})
+        norms = [torch.linalg.vector_norm(gradient) for *_, gradient in touched]
+        scale = (self.max_norm / (torch.linalg.vector_norm(torch.stack(norms)) + 1e-6)).clamp(max=1.0)
+        for name, index, slots, value, gradient in touched:
+            self._tables[name].index_copy_(0, index, self._moved(name, slots, value, gradient.mul_(scale)))
 
-    def _update(
-        self,
-        parameter: Tensor,
-        index: Tensor,
-        gradient: Tensor,
-        lr: float,
-        weight_decay: float,
-        betas: tuple[float, float],
-        eps: float,
-    ) -> None:
-        state = self.state[parameter]
-        if not state:
-            state["updates"] = torch.zeros(len(parameter), dtype=torch.int32, device=parameter.device)
-            state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        value = parameter.index_select(0, index)
-        if weight_decay:
-            gradient = gradient.add(value, alpha=weight_decay)
-        updates = state["updates"].index_select(0, index) + 1
-        mean = state["mean"].index_select(0, index).lerp_(gradient, 1 - betas[0])
-        square = state["square"].index_select(0, index).mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
-        state["updates"].index_copy_(0, index, updates)
-        state["mean"].index_copy_(0, index, mean)
-        state["square"].index_copy_(0, index, square)
-        count = updates.to(value.dtype).unsqueeze(1)
-        step = mean / (1 - torch.pow(betas[0], count))
-        step /= (square / (1 - torch.pow(betas[1], count))).sqrt_().add_(eps)
-        parameter.index_copy_(0, index, value.add_(step, alpha=-lr))
+    def _moved(self, name: str, slots: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+        if self.weight_decay:
+            gradient.add_(value, alpha=self.weight_decay)
+        for state in self._state[name]:
+            state.grow_to(len(self.rows.index[name]))
+        counts, means, squares = (state.values for state in self._state[name])
+        count = counts.index_select(0, slots).add_(1)
+        mean = means.index_select(0, slots).lerp_(gradient, 1 - self.betas[0])
+        square = squares.index_select(0, slots).mul_(self.betas[1])
+        square.addcmul_(gradient, gradient, value=1 - self.betas[1])
+        counts.index_copy_(0, slots, count)
+        means.index_copy_(0, slots, mean)
+        squares.index_copy_(0, slots, square)
+        # value - lr · m̂ / (√v̂ + ε), with the bias corrections of each row.
+        denominator = square.div_(1 - torch.pow(self.betas[1], count)).sqrt_().add_(self.eps)
+        return value.addcdiv_(mean.div_(1 - torch.pow(self.betas[0], count)), denominator, value=-self.lr)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: [state.values for state in states] for name, states in self._state.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._state = {name: tuple(map(Growing, values)) for name, values in state.items()}  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"RowAdam(lr={self.lr}, weight_decay={self.weight_decay}, pull={self.pull})"
 
 
 def _touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,4 +155,4 @@ def _touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
     return index[used], rows[used]
 
 
-OPTIMIZERS: dict[str, type[PublishedAdam | RowAdam]] = {"rowwise": RowAdam, "published": PublishedAdam}
+OPTIMIZERS = ("rowwise", "published")

@@ -102,15 +102,20 @@ class Result:
         return f"{title}\n{format_table(list(SUMMARY), [list(self.summary.values())])}"
 
 
+def show_number(value: float) -> str:
+    """A number as tables have it; whole numbers as they are."""
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
+
+
 def format_table(header: list[str], rows: list[list[Any]]) -> str:
     """A plain text table, numbers with two decimals."""
 
     def show(cell: Any) -> str:
-        if not isinstance(cell, float):
-            return str(cell)
-        if math.isnan(cell):
-            return "–"
-        return f"{cell:,.0f}" if abs(cell) >= 10_000 else f"{cell:.3g}" if 0 < abs(cell) < 0.1 else f"{cell:.2f}"
+        return show_number(cell) if isinstance(cell, float) else str(cell)
 
     table = [header, *([show(cell) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in table) for i in range(len(header))]

@@ -14,7 +14,7 @@ from tkg_incremental.storage import CorruptFileError, load_verified, save_verifi
 logger = logging.getLogger(__name__)
 
 #: What a run leaves in its folder beside the checkpoints.
-RESULTS = ("config.json", "run.json", "metrics.json", "model.pt", "report.html")
+RESULTS = ("config.json", "run.json", "metrics.json", "model.pt", "changes.json", "report.html")
 
 
 class RunFolderError(RuntimeError):

@@ -19,7 +19,7 @@ from tkg_incremental.models.saving import save_model
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.storage import atomic_write, load_verified, save_verified
-from tkg_incremental.strategies import History, Link, Step, Strategy
+from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
 from tkg_incremental.training.learner import LearningSettings, StepLearner
@@ -172,8 +172,15 @@ class IncrementalTrainer:
         return learner
 
     def _learner(self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int) -> StepLearner:
-        step = Step(Snapshot(self.timeline, time), self.model, self.model.frozen_copy(), self.negatives, self.generator)
-        return StepLearner(step, strategy, settings, lambda: self.validator.hits(self.model, first_validated, time))
+        return StepLearner(
+            self.model,
+            Snapshot(self.timeline, time),
+            strategy,
+            settings,
+            self.negatives,
+            self.generator,
+            lambda: self.validator.hits(self.model, first_validated, time),
+        )
 
     def _initialise_new(self, time: int) -> None:
         """Entities that appear at this step, and the step itself, start from the initial distribution."""
@@ -203,12 +210,7 @@ class IncrementalTrainer:
     def _state(self) -> dict[str, Any]:
         active = None
         if self._active is not None:
-            previous = self._active.step.previous.state_dict()
-            active = {
-                "time": self._active.step.snapshot.time,
-                "learner": self._active.state_dict(),
-                "previous": previous,
-            }
+            active = {"time": self._active.step.snapshot.time, "learner": self._active.state_dict()}
         return {
             "about": self._fingerprint(),
             "base_is_ready": self.base_is_ready,
@@ -231,7 +233,6 @@ class IncrementalTrainer:
             else:
                 strategy = Strategy([Link(History(), self.base_negatives)], "base")
                 learner = self._learner(time, strategy, self.base_settings, 0)
-            learner.step.previous.load_state_dict(active["previous"])
             learner.load_state_dict(active["learner"])
             self._active = learner
         # Last: making the learner above drew from the generator.

@@ -1,0 +1,101 @@
+"""``evaluate``: the metrics of a saved model, computed anew."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from tkg_incremental.cli.arguments import Commands, add_command, add_data, add_device, add_run, one_of, positive
+from tkg_incremental.cli.errors import OK, BadDataError, UsageError
+from tkg_incremental.cli.opened import open_model, open_result
+from tkg_incremental.cli.options import RunOptions
+from tkg_incremental.cli.run import check_device, open_dataset
+from tkg_incremental.cli.tables import plain_table
+from tkg_incremental.data.catalog import Catalog
+from tkg_incremental.datasets import TKGDataset
+from tkg_incremental.metrics import Evaluator
+from tkg_incremental.training.trainer import resolve_device
+
+DESCRIPTION = """
+Compute the metrics of a run's saved model anew: of the model after the run's last step, on the
+facts of that step (C, DF, RRD, MRR, Hits) and of all steps so far (A). By default on the test
+facts of the dataset the run was trained on.
+"""
+EXAMPLES = """
+tkg-incremental evaluate runs/demo
+tkg-incremental evaluate runs/demo --split val --json
+tkg-incremental evaluate runs/mine --facts train.tsv --test new.tsv    # other facts about the same names
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "evaluate", "compute a run's metrics anew", DESCRIPTION, EXAMPLES, run)
+    add_run(parser)
+    parser.add_argument("--split", type=one_of(["test", "val"]), default="test", help="which facts: test or val (test)")
+    parser.add_argument("--at", metavar="WHEN", help="the step to ask about (the last one of the run)")
+    parser.add_argument("--window", type=positive, default=10, help="how many steps back deleted facts reach (10)")
+    parser.add_argument(
+        "--per-query", action="store_true", help="count deleted facts once per query, as the released TIE code does"
+    )
+    parser.add_argument("--json", action="store_true", help="metrics for a program to read")
+    add_device(parser)
+    add_data(parser.add_argument_group("facts", "By default those the run was trained on."))
+
+
+def run(args: argparse.Namespace) -> int:
+    device = getattr(args, "device", "auto")
+    check_device(device)
+    model, catalog = open_model(args.run_dir, str(resolve_device(device)))
+    dataset = open_dataset(data_options(args))
+    check_names(catalog, dataset, args.run_dir)
+    timeline = dataset.timeline.to(model.device)
+    step = last_step(args.run_dir, timeline.num_steps) if args.at is None else step_of(catalog, args.at)
+    metrics, _ = Evaluator(timeline, args.split, args.window, args.per_query).evaluate(model, step)
+    if args.json:
+        numbers = {name: value if value == value else None for name, value in metrics.items()}
+        print(json.dumps({"time": step, "label": timeline.labels[step], "split": args.split, **numbers}))
+    else:
+        print(f"{type(model).__name__} · {type(dataset).__name__} · {args.split} facts · {timeline.labels[step]}")
+        print(plain_table(["metric", "value"], list(metrics.items())))
+    return OK
+
+
+def data_options(args: argparse.Namespace) -> RunOptions:
+    """The run's own dataset, or the one the flags name."""
+    names = ("dataset", "root", "facts", "val", "test", "binning", "unit", "threshold")
+    given = {name: value for name, value in vars(args).items() if name in names}
+    if "dataset" in given and "facts" in given:
+        raise UsageError("give either --dataset or --facts, and not both")
+    if "dataset" in given:
+        return RunOptions(**given)
+    options = RunOptions.load(args.run_dir) if "facts" not in given else RunOptions()
+    return replace(options, **given)
+
+
+def check_names(catalog: Catalog, dataset: TKGDataset, run_dir: Path) -> None:
+    """Ids mean something only together with the names they were given for."""
+    pairs = {
+        "entities": (catalog.entities.names, dataset.entity_names),
+        "relations": (catalog.relations.names, dataset.relation_names),
+        "steps": (catalog.axis.labels, dataset.timeline.labels),
+    }
+    for what, (of_run, of_dataset) in pairs.items():
+        if of_run != of_dataset:
+            raise BadDataError(
+                f"the {what} of {dataset} are not those the model in '{run_dir}' was trained with "
+                f"({len(of_run)} there, {len(of_dataset)} here)"
+            )
+
+
+def last_step(run_dir: Path, num_steps: int) -> int:
+    result = open_result(run_dir)
+    return int(result.steps[-1]["time"]) if result.steps else num_steps - 1
+
+
+def step_of(catalog: Catalog, when: str) -> int:
+    try:
+        return catalog.axis.step_of(when)
+    except ValueError as error:
+        raise BadDataError(f"--at: {error}") from None

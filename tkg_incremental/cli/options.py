@@ -1,0 +1,118 @@
+"""Everything that decides a run, by name: what flags, a configuration file and ``run.json`` say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from tkg_incremental.cli.errors import BadDataError
+from tkg_incremental.datasets import TKGDataset
+from tkg_incremental.storage import atomic_write
+from tkg_incremental.strategies.candidates import Negatives
+
+RUN_FILE = "run.json"
+
+# Below so many train rows a graph is small: it needs fewer epochs, larger steps and narrower vectors.
+_SMALL = 100_000
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a run. What is :obj:`None` is chosen to suit the dataset or the model.
+
+    Args:
+        dataset: Name of a dataset of the registry.
+        facts: A user's own facts, instead of ``dataset``; split at random unless ``val`` or ``test`` is given.
+        val: Validation facts, with ``facts``.
+        test: Test facts, with ``facts``.
+        binning: With ``facts``: what a step is, see :class:`~tkg_incremental.datasets.TabularTKG`.
+        unit: With ``facts`` and ``binning="count"``: what an instant is.
+        threshold: With ``facts`` and ``binning="count"``: how full a step gets.
+        root: Folder of the datasets.
+        model: Name of a model of the registry.
+        decoder: Score function, for models that have a choice.
+        hidden_channels: Width of the vectors.
+        strategy: Name of a strategy of the registry.
+        learn_from: ``"added"`` or ``"all"`` facts of a step.
+        replay: How past facts are sampled.
+        window: How many steps back replayed and deleted facts reach.
+        replay_size: How many facts are replayed in a step.
+        negatives: Negatives a side at each step, or ``"all"``.
+        base_negatives: Negatives a side for the base model, or ``"all"``.
+        optimizer: ``"rowwise"`` or ``"published"``.
+        epochs: At most so many epochs a step.
+        patience: Stop a step when the best epoch is so many epochs old.
+        lr: Learning rate.
+        batch_size: Rows in a batch.
+        weight_decay: L2 penalty.
+        seed: Seed of everything random.
+        base: A file to share the base model between runs.
+        checkpoint_every: Epochs between checkpoints.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    """
+
+    dataset: str = "WorldLeaders"
+    facts: str | None = None
+    val: str | None = None
+    test: str | None = None
+    binning: str = "year"
+    unit: str = "year"
+    threshold: int = 300
+    root: str = "data"
+    model: str = "DE"
+    decoder: str | None = None
+    hidden_channels: int | None = None
+    strategy: str = "tie"
+    learn_from: str = "added"
+    replay: str = "uniform"
+    window: int = 10
+    replay_size: int | None = None
+    negatives: Negatives = 500
+    base_negatives: Negatives | None = None
+    optimizer: str = "rowwise"
+    epochs: int | None = None
+    patience: int | None = None
+    lr: float | None = None
+    batch_size: int = 2048
+    weight_decay: float | None = None
+    seed: int = 0
+    base: str | None = None
+    checkpoint_every: int = 10
+    device: str = "auto"
+
+    def suited_to(self, dataset: TKGDataset) -> RunOptions:
+        """The same with every choice that depends on the size of the dataset made."""
+        small = len(dataset.timeline.train) < _SMALL
+        suited: dict[str, Any] = {
+            "hidden_channels": 64 if small else 128,
+            "epochs": 20 if small else 100,
+            "patience": 5 if small else 20,
+            "lr": 5e-3 if small else 1e-3,
+        }
+        return replace(self, **{name: value for name, value in suited.items() if getattr(self, name) is None})
+
+    def save(self, run_dir: Path) -> None:
+        """Writes ``run.json``, from which a run can be taken up without any flag."""
+        state: dict[str, Any] = asdict(self)
+        for name in ("facts", "val", "test", "root", "base"):  # a run may be resumed from another folder
+            if state[name] is not None:
+                state[name] = str(Path(state[name]).absolute())
+        with atomic_write(run_dir / RUN_FILE) as file:
+            file.write(json.dumps(state, indent=1, ensure_ascii=False).encode())
+
+    @classmethod
+    def load(cls, run_dir: Path) -> RunOptions:
+        """Reads ``run.json``."""
+        path = run_dir / RUN_FILE
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise BadDataError(f"there is no run of the command line in '{run_dir}' (no {RUN_FILE})") from None
+        except (ValueError, TypeError) as error:
+            raise BadDataError(f"'{path}' is damaged or of another version: {error}") from None
+
+
+OPTION_NAMES = [field.name for field in fields(RunOptions)]
+DEFAULTS = RunOptions()

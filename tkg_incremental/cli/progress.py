@@ -1,0 +1,29 @@
+"""What one sees of a run while it trains."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tkg_incremental.report.recorder import ChangeRecorder
+from tkg_incremental.training import Callback, IncrementalTrainer, ProgressBar
+from tkg_incremental.training.result import show_number
+
+
+class StepLines(Callback):
+    """A line for each step, for logs and pipes, where bars would be a mess."""
+
+    def on_step_end(self, trainer: IncrementalTrainer, record: dict[str, Any] | None) -> None:
+        if record is None:
+            line = "base model ready"
+        else:
+            there = [name for name in ("C@10", "A@10", "DF@10", "RRD") if name in record]
+            shown = [f"{name} {show_number(record[name])}" for name in there]
+            line = f"{record['label']}: {'  '.join([*shown, str(record['epochs'])])} epochs"
+        print(line, file=sys.stderr, flush=True)
+
+
+def watchers() -> list[Callback]:
+    """Bars on a terminal, lines elsewhere; and what the report is made from."""
+    progress = ProgressBar() if sys.stderr.isatty() else StepLines()
+    return [progress, ChangeRecorder()]

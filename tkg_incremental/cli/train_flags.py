@@ -1,0 +1,75 @@
+"""The flags of ``train``: one for each option of a run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tkg_incremental.cli.arguments import add_data, add_device, one_of, positive, positive_or_all
+from tkg_incremental.cli.options import DEFAULTS
+from tkg_incremental.models.zoo import DECODERS
+from tkg_incremental.registry import MODELS, STRATEGIES
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """All of them, in groups. Those that are not given leave no trace, so that a file can say what they are."""
+    parser.argument_default = argparse.SUPPRESS
+    folder = parser.add_argument_group("the run")
+    folder.add_argument("--run-dir", metavar="DIR", help="folder of the run (runs/DATASET-MODEL-STRATEGY-SEED)")
+    folder.add_argument("--config", metavar="FILE", type=Path, help="a TOML or YAML file with any of these options")
+    again = folder.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="continue the run of the folder")
+    again.add_argument("--overwrite", action="store_true", help="replace the run of the folder")
+    folder.add_argument("--seed", type=int, metavar="N", help=f"seed of everything random ({DEFAULTS.seed})")
+    add_device(folder)
+    folder.add_argument(
+        "--checkpoint-every",
+        type=positive,
+        metavar="N",
+        help=f"epochs between checkpoints; there is one after each step, too ({DEFAULTS.checkpoint_every})",
+    )
+    folder.add_argument("--base", metavar="FILE", help="share the base model between runs: read it, or leave it there")
+    add_data(parser.add_argument_group("what to learn", f"By default the dataset {DEFAULTS.dataset}."))
+    add_model(parser.add_argument_group("the model"))
+    add_strategy(parser.add_argument_group("what to learn it from at each step"))
+    add_learning(parser.add_argument_group("how to learn", "Defaults in brackets: for small datasets, for others."))
+
+
+def add_model(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--model", type=one_of(MODELS), metavar="NAME", help=f"{', '.join(MODELS)} ({DEFAULTS.model})")
+    group.add_argument("--decoder", type=one_of(DECODERS), metavar="NAME", help=f"score: {', '.join(DECODERS)}")
+    group.add_argument("--hidden-channels", type=positive, metavar="N", help="width of the vectors (64, 128)")
+
+
+def add_strategy(group: argparse._ActionsContainer) -> None:
+    names = ", ".join(STRATEGIES)
+    group.add_argument("--strategy", type=one_of(STRATEGIES), metavar="NAME", help=f"{names} ({DEFAULTS.strategy})")
+    group.add_argument(
+        "--learn-from", type=one_of(["added", "all"]), metavar="WHICH", help="added or all facts of a step (added)"
+    )
+    kinds = ["uniform", "frequency", "inverse"]
+    group.add_argument(
+        "--replay", type=one_of(kinds), metavar="HOW", help=f"sampling of past facts: {', '.join(kinds)} (uniform)"
+    )
+    group.add_argument("--window", type=positive, metavar="N", help=f"how many steps back to look ({DEFAULTS.window})")
+    group.add_argument("--replay-size", type=positive, metavar="N", help="facts to replay in a step (1000 × window)")
+    group.add_argument(
+        "--negatives", type=positive_or_all, metavar="N", help=f"wrong answers a side, or all ({DEFAULTS.negatives})"
+    )
+    group.add_argument(
+        "--base-negatives", type=positive_or_all, metavar="N", help="the same for the base model (all; 500 for TransE)"
+    )
+
+
+def add_learning(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--epochs", type=positive, metavar="N", help="at most so many epochs a step (20, 100)")
+    group.add_argument("--patience", type=positive, metavar="N", help="epochs to wait for a better one (5, 20)")
+    group.add_argument("--lr", type=float, metavar="X", help="learning rate (0.005, 0.001)")
+    group.add_argument("--batch-size", type=positive, metavar="N", help=f"rows in a batch ({DEFAULTS.batch_size})")
+    group.add_argument("--weight-decay", type=float, metavar="X", help="L2 penalty (none; 1e-4 with published)")
+    group.add_argument(
+        "--optimizer",
+        type=one_of(["rowwise", "published"]),
+        metavar="NAME",
+        help="rowwise moves what a batch touches; published is the dense Adam of the released TIE code (rowwise)",
+    )

@@ -1,0 +1,193 @@
+"""What changed in the graph while a model learnt it, and what the model made of it: the records of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tkg_incremental.ops.answers import Side
+from tkg_incremental.storage import atomic_write
+
+#: Part of the file, so that a later layout is not mistaken for this one.
+FORMAT = 1
+
+
+class FactCounts(NamedTuple):
+    """Train facts of a step: all, those of the step before too, those that are new, those that are gone."""
+
+    total: int
+    common: int
+    added: int
+    deleted: int
+
+
+@dataclass
+class WatchedAnswer:
+    """One answer to a watched question.
+
+    Args:
+        name: The answer.
+        holds: The steps at which it is true.
+        taught: Whether it was ever among the train facts; else the model can only infer it.
+        ranks: Its raw rank after each recorded step, asked about that step; :obj:`None` while it is unknown.
+    """
+
+    name: str
+    holds: list[int]
+    taught: bool
+    ranks: list[float | None] = field(default_factory=list)
+
+
+@dataclass
+class Handover:
+    """The one answer to a question gives way to another.
+
+    Args:
+        time: The first step at which the new answer is the only one.
+        old: Index of the old answer.
+        new: Index of the new answer.
+    """
+
+    time: int
+    old: int
+    new: int
+
+
+@dataclass
+class Question:
+    """A question whose answers are followed through the run.
+
+    Args:
+        side: What is asked for: ``"head"`` or ``"tail"``.
+        rel: Name of the relation.
+        given: Name of the entity on the other side.
+        answers: Its answers, by first appearance.
+        handovers: When one followed the other.
+    """
+
+    side: Side
+    rel: str
+    given: str
+    answers: list[WatchedAnswer]
+    handovers: list[Handover]
+
+    def __str__(self) -> str:
+        return f"? · {self.rel} · {self.given}" if self.side == "head" else f"{self.given} · {self.rel} · ?"
+
+
+@dataclass
+class LingeringFact:
+    """A deleted fact that the model still believes.
+
+    Args:
+        head: Name of the head.
+        rel: Name of the relation.
+        tail: Name of the tail.
+        side: The side that was asked for.
+        rank: Raw rank of the deleted answer.
+        ended: The last step at which the fact was true.
+        now: What is true instead, best ranked first; :obj:`None` if nothing is.
+        now_rank: Its raw rank.
+    """
+
+    head: str
+    rel: str
+    tail: str
+    side: Side
+    rank: float
+    ended: int
+    now: str | None = None
+    now_rank: float | None = None
+
+
+@dataclass
+class DeletedRecord:
+    """Deleted facts after one step.
+
+    Args:
+        time: The step.
+        asked: How many questions about deleted facts were put.
+        found: How many of them had the deleted answer among the first ten.
+        facts: Some of those.
+    """
+
+    time: int
+    asked: int
+    found: int
+    facts: list[LingeringFact]
+
+
+@dataclass
+class Changes:
+    """Everything a report tells beyond the metrics. It stands in the run folder as ``changes.json``.
+
+    Args:
+        about: Names the run: dataset, model, strategy, seed.
+        labels: What each step stands for.
+        base_step: The first incremental step.
+        window: How many steps back deleted facts reach.
+        facts: Numbers of facts at each step of the dataset.
+        questions: Questions that are followed, those asked for by the user first.
+        steps: The recorded steps; ranks come in this order.
+        deleted: A record per recorded step.
+    """
+
+    about: dict[str, Any]
+    labels: list[str]
+    base_step: int
+    window: int
+    facts: list[FactCounts]
+    questions: list[Question]
+    steps: list[int] = field(default_factory=list)
+    deleted: list[DeletedRecord] = field(default_factory=list)
+
+    def forget_from(self, time: int) -> None:
+        """Drops the records of ``time`` and later: a resumed run makes them again."""
+        kept = sum(step < time for step in self.steps)
+        del self.steps[kept:], self.deleted[kept:]
+        for question in self.questions:
+            for answer in question.answers:
+                del answer.ranks[kept:]
+
+    def is_of_same_run(self, other: Changes) -> bool:
+        """Whether the records of ``other`` can be continued with those of this run."""
+
+        def questions(changes: Changes) -> list[Any]:
+            return [(str(q), [(a.name, a.holds) for a in q.answers], q.handovers) for q in changes.questions]
+
+        same = all(getattr(self, n) == getattr(other, n) for n in ("about", "labels", "base_step", "window", "facts"))
+        return same and questions(self) == questions(other)
+
+    def save(self, path: str | Path) -> None:
+        with atomic_write(path) as file:
+            text = json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False, allow_nan=False)
+            file.write(text.encode())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Changes:
+        """Reads what :meth:`save` wrote."""
+        state = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = state.pop("format", None)
+        if found != FORMAT:
+            raise ValueError(f"the format of '{path}' must be {FORMAT} (got {found})")
+        state["facts"] = [FactCounts(*counts) for counts in state["facts"]]
+        state["questions"] = [
+            Question(
+                **{
+                    **question,
+                    "answers": [WatchedAnswer(**answer) for answer in question["answers"]],
+                    "handovers": [Handover(**handover) for handover in question["handovers"]],
+                }
+            )
+            for question in state["questions"]
+        ]
+        state["deleted"] = [
+            DeletedRecord(**{**record, "facts": [LingeringFact(**fact) for fact in record["facts"]]})
+            for record in state["deleted"]
+        ]
+        return cls(**state)
+
+    def __repr__(self) -> str:
+        return f"Changes({len(self.questions)} questions, {len(self.steps)} steps)"

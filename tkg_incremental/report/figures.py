@@ -1,0 +1,173 @@
+"""The charts of a report's page, as HTML with inline SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from tkg_incremental.report.changes import Changes
+from tkg_incremental.report.svg import Frame, nice_step, short, svg
+from tkg_incremental.report.words import LOSSES, MEANINGS
+from tkg_incremental.training.result import Result
+
+STEP = "step"
+WIDE = 960
+
+
+def figure(name: str, heading: str, text: str, drawing: str, legend: str = "", wide: bool = False) -> str:
+    """A drawing with a heading, what it shows, and a legend.
+
+    Args:
+        name: Id of the element.
+        heading: HTML of the heading.
+        text: HTML of the explanation.
+        drawing: The SVG.
+        legend: HTML of the legend.
+        wide: Whether it takes the whole width of the page.
+    """
+    kind = "chart wide" if wide else "chart"
+    legend = f'<p class="legend">{legend}</p>' if legend else ""
+    return (
+        f'<figure id="{name}" class="{kind}"><figcaption><h3>{heading}</h3><p>{text}</p></figcaption>'
+        f"{legend}{drawing}</figure>"
+    )
+
+
+def key(kind: str, text: str) -> str:
+    """An entry of a legend."""
+    return f'<span class="key"><i class="swatch {kind}"></i>{escape(text)}</span>'
+
+
+def tick_labels(labels: Sequence[str]) -> list[str]:
+    """Short names of steps: of ``"1998–1999"`` the beginning."""
+    return [label.split("–")[0] if label[:1].isdigit() else label for label in labels]
+
+
+def metric_figure(result: Result, name: str, window: int) -> str:
+    """A metric after each step, with its definition."""
+    meaning = MEANINGS[name]
+    labels = [step["label"] for step in result.steps]
+    values = [step.get(name, math.nan) for step in result.steps]
+    there = [value for value in values if math.isfinite(value)]
+    low, high = _range([0.0, *there])
+    frame = Frame(len(values), low, high)
+    tips = [f"{label}: {name} {value:.1f}" for label, value in zip(labels, values, strict=True)]
+    drawing = frame.axes(tick_labels(labels), f"after learning {STEP} …", meaning.unit) + frame.line(values, "s0", tips)
+    mean = f"{result.summary[name]:.1f}".replace("-", "−") if there else "–"
+    heading = (
+        f'{escape(name)} <span class="full">{escape(meaning.title)}</span> '
+        f'<span class="arrow">{meaning.arrow}</span> <span class="mean">mean {mean}</span>'
+    )
+    label = f"{name} after each step, {meaning.arrow}; mean {mean}"
+    text = escape(meaning.text.format(window=window))
+    return figure(f"metric-{_slug(name)}", heading, text, svg(frame.width, frame.height, label, drawing))
+
+
+def facts_figure(changes: Changes) -> str:
+    """How many facts each step of the dataset shares with the one before, adds and deletes."""
+    counts = changes.facts
+    low, high = _range([-max(c.deleted for c in counts), max(c.total for c in counts)])
+    frame = Frame(len(counts), low, high, width=WIDE, height=300)
+    parts = [frame.axes(tick_labels(changes.labels), STEP, "train facts")]
+    for i, c in enumerate(counts):
+        tip = f"{changes.labels[i]}: {c.total} facts, {c.common} as before, {c.added} added, {c.deleted} deleted"
+        parts += [
+            frame.bar(i, 0, c.common, "common", tip),
+            frame.bar(i, c.common, c.total, "added", tip),
+            frame.bar(i, 0, -c.deleted, "deleted", tip),
+        ]
+    parts.append(frame.mark(changes.base_step, "incremental learning begins"))
+    legend = key("common", "common: true at the step before too") + key("added", "added") + key("deleted", "deleted")
+    text = (
+        "Grey and blue together are all facts of a step. Blue ones became true with it; orange ones, below zero, were "
+        "true at the step before and are over. Most facts stay, which is why learning only what changed pays."
+    )
+    label = f"Facts per step of {changes.about['dataset']}: common, added and deleted"
+    drawing = svg(frame.width, frame.height, label, "".join(parts), "wide")
+    return figure("facts", "Facts at each step", text, drawing, legend, wide=True)
+
+
+def cost_figures(result: Result) -> list[str]:
+    """Data size and training time of each step."""
+    labels = [step["label"] for step in result.steps]
+    sizes = [step.get("data_size", math.nan) for step in result.steps]
+    epochs = [step.get("epochs", 0) for step in result.steps]
+    seconds = [_times(step.get("epoch_seconds", math.nan), n) for step, n in zip(result.steps, epochs, strict=True)]
+    size_tips = [f"{a}: {b:,.0f} labelled facts in an epoch" for a, b in zip(labels, sizes, strict=True)]
+    time_tips = [f"{a}: {b:.1f} s for {n} epochs" for a, b, n in zip(labels, seconds, epochs, strict=True)]
+    total = short(round(sum(s for s in seconds if math.isfinite(s)), 1))
+    return [
+        _bars(
+            "data-size",
+            "Data size <span class='full'>per epoch</span>",
+            escape(MEANINGS["data_size"].text) + f" On average {short(result.summary['data_size'])}.",
+            (labels, sizes, size_tips),
+            "labelled facts",
+        ),
+        _bars(
+            "time",
+            "Training time <span class='full'>per step</span>",
+            f"Seconds spent on the epochs of a step, without evaluation; {total} s in all, "
+            f"{sum(epochs)} epochs of {_digits(result.summary['epoch_seconds'])} s on average.",
+            (labels, seconds, time_tips),
+            "seconds",
+        ),
+    ]
+
+
+def _bars(name: str, heading: str, text: str, data: tuple[list[str], list[float], list[str]], unit: str) -> str:
+    labels, values, tips = data
+    low, high = _range([0.0, *(v for v in values if math.isfinite(v))])
+    frame = Frame(len(values), low, high)
+    parts = [frame.axes(tick_labels(labels), STEP, unit)]
+    parts += [frame.bar(i, 0, v, "added", tips[i]) for i, v in enumerate(values) if math.isfinite(v)]
+    return figure(name, heading, text, svg(frame.width, frame.height, f"{heading}, {unit}", "".join(parts)))
+
+
+def loss_figures(result: Result) -> list[str]:
+    """Every loss term, and validation, over the epochs of all steps end to end."""
+    history = result.history
+    names = dict.fromkeys(name for record in history for name in record if name != "time")
+    labels = {step["time"]: step["label"] for step in result.steps}
+    return [_loss(name, history, labels) for name in names]
+
+
+def _loss(name: str, history: list[dict[str, Any]], labels: dict[int, str]) -> str:
+    values: list[float] = [math.nan if record.get(name) is None else record[name] for record in history]
+    low, high = _range([0.0, *(value for value in values if math.isfinite(value))])
+    frame = Frame(len(values), low, high, height=220)
+    starts = [i for i, r in enumerate(history) if i == 0 or history[i - 1]["time"] != r["time"]]
+    ticks = tick_labels([labels.get(history[start]["time"], "") for start in starts])
+    unit = "%" if name.startswith("val") else "loss"
+    parts = [frame.axes(ticks, f"epochs of each {STEP}, one {STEP} after the other", unit, starts)]
+    # Every step's epochs are a line of their own: the next step learns something else.
+    for start, end in zip(starts, [*starts[1:], len(values)], strict=True):
+        parts.append(frame.divider(start))
+        lonely = [f"{ticks[starts.index(start)]}: {values[start]:.3g}"] if end - start == 1 else []
+        parts.append(frame.line(values[start:end], "s0", lonely, start))
+    heading = f"{escape(name)} <span class='full'>{escape(LOSSES.get(name, ''))}</span>"
+    drawing = svg(frame.width, frame.height, f"{name} per epoch", "".join(parts))
+    return figure(f"loss-{_slug(name)}", heading, "", drawing)
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """From the lowest to the highest value, outwards to round ones."""
+    low, high = min(values), max(values)
+    if low == high:
+        return low, low + 1
+    step = nice_step((high - low) / 5)
+    return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+
+
+def _times(seconds: float, epochs: int) -> float:
+    return 0.0 if epochs == 0 else seconds * epochs
+
+
+def _digits(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2g}"
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name.lower())

@@ -1,0 +1,151 @@
+"""Watches a run for its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tkg_incremental.data import Snapshot, Timeline
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.ops.answers import SIDES, Side
+from tkg_incremental.report.changes import Changes, FactCounts
+from tkg_incremental.report.handovers import QuestionIds, all_facts, choose_questions, find_handovers
+from tkg_incremental.report.lingering import DeletedFacts
+from tkg_incremental.report.watch import WatchList
+from tkg_incremental.training.callbacks import Callback
+
+if TYPE_CHECKING:
+    from tkg_incremental.training.learner import StepLearner
+    from tkg_incremental.training.trainer import IncrementalTrainer
+
+# Scores a step may cost for the watched answers, and as many for the deleted facts: a fraction of an evaluation.
+_SCORES = 1 << 23
+
+
+class ChangeRecorder(Callback):
+    """Records after each step what :func:`~tkg_incremental.report.write_report` tells beyond the metrics.
+
+    That is how many facts came and went, how the model ranks the old and the new answers of questions whose answer
+    changes, and which deleted facts it still ranks among the first ten. It is kept in :attr:`changes` and, if the
+    run has a folder, in its ``changes.json``. A resumed run continues it.
+
+    Args:
+        watch: Questions ``(head, rel, tail)`` by name, with :obj:`None` for what is asked for, that are followed in
+            any case. The others are chosen from the data.
+        max_questions: At most so many questions are chosen; fewer on a large graph.
+        max_deleted: At most so many deleted facts are named at each step.
+    """
+
+    def __init__(
+        self,
+        watch: Sequence[tuple[str | None, str, str | None]] = (),
+        max_questions: int = 100,
+        max_deleted: int = 15,
+    ) -> None:
+        for head, rel, tail in watch:
+            if (head is None) == (tail is None):
+                raise ValueError(f"watch must leave out either head or tail (got {(head, rel, tail)!r})")
+        self.watch, self.max_questions, self.max_deleted = list(watch), max_questions, max_deleted
+        self.changes: Changes | None = None
+        self._list: WatchList | None = None
+        self._deleted: DeletedFacts | None = None
+
+    def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
+        if not trainer.base_is_ready:
+            return
+        time = learner.step.snapshot.time
+        if self.changes is None:
+            self._begin(trainer, time)
+        # A run that was stopped between its checkpoint and our record: the step still knows the model before it.
+        if time > trainer.timeline.base_step:
+            self._record(trainer, learner.step.previous, time - 1)
+
+    def on_step_end(self, trainer: IncrementalTrainer, record: dict[str, Any] | None) -> None:
+        if record is not None:
+            self._record(trainer, trainer.model, record["time"])
+
+    def on_end(self, trainer: IncrementalTrainer) -> None:
+        last = trainer.timeline.num_steps - 1
+        if trainer.result.steps and trainer.result.steps[-1]["time"] == last:
+            if self.changes is None:
+                self._begin(trainer, last + 1)
+            self._record(trainer, trainer.model, last)
+
+    def _begin(self, trainer: IncrementalTrainer, time: int) -> None:
+        """Prepares everything that does not depend on the model, and takes up earlier records."""
+        line = trainer.timeline
+        truth = all_facts(line)
+        handovers = {side: find_handovers(truth.rows, line, side) for side in SIDES}
+        names = _names(trainer.model, line)
+        questions = [self._ids(trainer.model, question) for question in self.watch]
+        # An answer or two for each question.
+        room = min(self.max_questions, _SCORES // max(1, 2 * line.num_entities))
+        questions += [q for q in choose_questions(handovers, line, room) if q not in questions]
+        self._list = WatchList(line, handovers, questions, *names)
+        self._deleted = DeletedFacts(line, truth, trainer.evaluator.window, *names, _SCORES, self.max_deleted)
+        result = trainer.result
+        self.changes = Changes(
+            about={name: getattr(result, name) for name in ("dataset", "model", "strategy", "seed")},
+            labels=list(line.labels),
+            base_step=line.base_step,
+            window=trainer.evaluator.window,
+            facts=[_count(Snapshot(line, step)) for step in range(line.num_steps)],
+            questions=self._list.questions,
+        )
+        if trainer.folder is not None and time > line.base_step:
+            self._take_up(trainer.folder / "changes.json", time)
+
+    def _take_up(self, path: Path, time: int) -> None:
+        assert self.changes is not None
+        if not path.exists():
+            return
+        earlier = Changes.load(path)
+        if not self.changes.is_of_same_run(earlier):
+            return
+        earlier.forget_from(time)
+        self.changes.steps, self.changes.deleted = earlier.steps, earlier.deleted
+        for mine, theirs in zip(self.changes.questions, earlier.questions, strict=True):
+            for answer, recorded in zip(mine.answers, theirs.answers, strict=True):
+                answer.ranks = recorded.ranks
+
+    @torch.no_grad()
+    def _record(self, trainer: IncrementalTrainer, model: TKGModel, time: int) -> None:
+        assert self.changes is not None
+        assert self._list is not None
+        assert self._deleted is not None
+        if time in self.changes.steps:
+            return
+        candidates = model.candidate_vectors(trainer.timeline.known_entities(time), time)
+        self._list.rank(model, time, candidates)
+        self.changes.deleted.append(self._deleted.record(model, time, candidates))
+        self.changes.steps.append(time)
+        if trainer.folder is not None:
+            self.changes.save(trainer.folder / "changes.json")
+
+    @staticmethod
+    def _ids(model: TKGModel, question: tuple[str | None, str, str | None]) -> QuestionIds:
+        if model.catalog is None:
+            raise ValueError(f"watch needs a model that knows names, made with from_dataset() (got {question!r})")
+        head, rel, tail = question
+        side: Side = "head" if head is None else "tail"
+        given = tail if head is None else head
+        assert given is not None
+        return QuestionIds(side, model.catalog.entities.index(given), model.catalog.relations.index(rel))
+
+    def __repr__(self) -> str:
+        return f"ChangeRecorder(max_questions={self.max_questions}, max_deleted={self.max_deleted})"
+
+
+def _count(snapshot: Snapshot) -> FactCounts:
+    total, added = len(snapshot.current), len(snapshot.added)
+    return FactCounts(total, total - added, added, len(snapshot.removed))
+
+
+def _names(model: TKGModel, line: Timeline) -> tuple[Sequence[str], Sequence[str]]:
+    if model.catalog is not None:
+        return model.catalog.entities.names, model.catalog.relations.names
+    entities = [f"entity {i}" for i in range(line.num_entities)]
+    return entities, [f"relation {i}" for i in range(line.num_relations)]

@@ -1,0 +1,196 @@
+"""Charts as inline SVG: a frame with axes, and what can be drawn in it.
+
+Colours and sizes of letters are left to the style sheet, so that one drawing serves light, dark and print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+# What a digit takes at the size letters have on a phone, where the whole chart is scaled down.
+_DIGIT = 9.5
+
+
+@dataclass
+class Frame:
+    """A chart's area and its scales. The scale of x counts steps, each in the middle of its slot.
+
+    Args:
+        steps: How many steps x has.
+        low: Lowest value of y.
+        high: Highest value of y.
+        log: Whether y is logarithmic.
+        down: Whether y grows downwards, as ranks do.
+        width: Width of the chart.
+        height: Height of the chart.
+        left: Room for the labels of y.
+        bottom: Room for the labels of x.
+        top: Margin at the top.
+        right: Margin at the right.
+    """
+
+    steps: int
+    low: float
+    high: float
+    log: bool = False
+    down: bool = False
+    width: int = 480
+    height: int = 250
+    left: int = 62
+    bottom: int = 52
+    top: int = 12
+    right: int = 10
+
+    @property
+    def slot(self) -> float:
+        """Width of a step."""
+        return (self.width - self.left - self.right) / max(1, self.steps)
+
+    def x(self, step: float) -> float:
+        return self.left + (step + 0.5) * self.slot
+
+    def y(self, value: float) -> float:
+        low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
+        share = (at - low) / ((high - low) or 1)
+        return self.top + (share if self.down else 1 - share) * (self.height - self.top - self.bottom)
+
+    def axes(self, labels: Sequence[str], x_title: str, y_title: str, places: Sequence[int] | None = None) -> str:
+        """Grid lines with their values, the labels that fit, and what both axes mean.
+
+        Args:
+            labels: Names of the steps.
+            x_title: What x means.
+            y_title: What y means.
+            places: Where the labels stand, if not one at each step.
+        """
+        parts = []
+        for value in log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high):
+            y = self.y(value)
+            kind = "zero" if value == 0 and self.low < 0 else "grid"
+            parts.append(rule(kind, (self.left, y), (self.width - self.right, y)))
+            parts.append(f'<text class="ty" x="{self.left - 6}" y="{y + 4:.1f}">{short(value)}</text>')
+        for i in sparse(labels, self.width - self.left - self.right):
+            x, y = self.x(places[i] if places else i), self.height - self.bottom + 18
+            parts.append(f'<text class="tx" x="{x:.1f}" y="{y}">{escape(labels[i])}</text>')
+        middle = (self.left + self.width - self.right) / 2
+        parts.append(f'<text class="title" x="{middle:.0f}" y="{self.height - 6}">{escape(x_title)}</text>')
+        half = (self.top + self.height - self.bottom) / 2
+        parts.append(
+            f'<text class="title" transform="translate(14 {half:.0f}) rotate(-90)" x="0" y="0">{escape(y_title)}</text>'
+        )
+        return "".join(parts)
+
+    def line(self, values: Sequence[float | None], kind: str, tips: Sequence[str] = (), start: int = 0) -> str:
+        """A line through the values, broken where there is none.
+
+        Args:
+            values: What to draw.
+            kind: Class of the line.
+            tips: What a pointer is told at each value; without them there are no dots.
+            start: The step of the first value.
+        """
+        parts: list[str] = []
+        run: list[str] = []
+        for i, value in enumerate([*values, None], start):
+            if value is not None and math.isfinite(value):
+                run.append(f"{self.x(i):.1f},{self.y(value):.1f}")
+            elif run:
+                parts.append(f'<polyline class="line {kind}" points="{" ".join(run)}"/>')
+                run = []
+        for i, (value, tip) in enumerate(zip(values, tips, strict=False), start):
+            if value is not None and math.isfinite(value):
+                parts.append(
+                    f'<circle class="dot {kind}" cx="{self.x(i):.1f}" cy="{self.y(value):.1f}" r="3">'
+                    f"<title>{escape(tip)}</title></circle>"
+                )
+        return "".join(parts)
+
+    def bar(self, step: int, start: float, end: float, kind: str, tip: str) -> str:
+        """A bar from one value to another."""
+        first, second = sorted((self.y(start), self.y(end)))
+        gap = 0.15 * self.slot
+        x = self.left + step * self.slot + gap / 2
+        return (
+            f'<rect class="bar {kind}" x="{x:.1f}" y="{first:.1f}" width="{self.slot - gap:.1f}" '
+            f'height="{second - first:.1f}"><title>{escape(tip)}</title></rect>'
+        )
+
+    def divider(self, step: float, kind: str = "grid") -> str:
+        """A vertical line before a step."""
+        x = self.left + step * self.slot
+        return rule(kind, (x, self.top), (x, self.height - self.bottom))
+
+    def mark(self, step: float, text: str) -> str:
+        """A vertical line before a step, with a word beside it, where there is more room."""
+        anchor, shift = ("end", -5) if step > self.steps / 2 else ("start", 5)
+        x = self.left + step * self.slot + shift
+        note = f'<text class="note" style="text-anchor:{anchor}" x="{x:.1f}" y="{self.top + 13}">{escape(text)}</text>'
+        return self.divider(step, "mark") + note
+
+
+def rule(kind: str, start: tuple[float, float], end: tuple[float, float]) -> str:
+    """A straight line."""
+    return f'<line class="{kind}" x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>'
+
+
+def svg(width: float, height: float, label: str, content: str, kind: str = "") -> str:
+    """The whole drawing, with a label for those who cannot see it."""
+    return (
+        f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">'
+        f"{content}</svg>"
+    )
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Round values from ``low`` to ``high``.
+
+    >>> ticks(0, 43)
+    [0, 10, 20, 30, 40]
+    """
+    if high <= low:
+        return [low]
+    step = nice_step((high - low) / count)
+    first = math.ceil(low / step - 1e-9)
+    values = [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [round(v, 10) if step < 1 else round(v) for v in values]
+
+
+def nice_step(step: float) -> float:
+    """The nearest of 1, 2, 5, 10, … that is not smaller."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * (1 - 1e-9))
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten, with 3 and 30 … between them where there are few."""
+    factors = (1, 3) if high / low < 3000 else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [factor * 10.0**power for power in powers for factor in factors]
+    return [round(v) if v >= 1 else v for v in values if low <= v <= high]
+
+
+def sparse(labels: Sequence[str], width: float) -> range:
+    """Every how-manyeth label fits side by side."""
+    longest = max((len(label) for label in labels), default=1)
+    room = max(2, int(width / (_DIGIT * (longest + 1.5))))
+    stride = math.ceil(len(labels) / room)
+    # A round stride is easier to count in.
+    stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, max(1000, stride)) if s >= stride)
+    return range(0, len(labels), stride)
+
+
+def short(value: float) -> str:
+    """A number in a few letters.
+
+    >>> short(4705750), short(424652), short(0.25), short(-3.0)
+    ('4.71M', '425k', '0.25', '−3')
+    """
+    size = abs(value)
+    for limit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size >= limit:
+            factor = 1e3 if letter == "k" else limit
+            return f"{value / factor:.3g}{letter}".replace("-", "−")
+    return f"{value:,.4g}".replace("-", "−")
