@@ -25,7 +25,7 @@ folder: metrics.json, model.pt (with all names: ask it with `query`) and report.
 Ctrl-C stops a run; train --resume --run-dir RUN continues it and needs no other flag.
 """
 EXAMPLES = """
-tkg-incremental train                                    # world leaders with TIE-DE, two minutes
+tkg-incremental train                                    # world leaders with TIE-DE
 tkg-incremental train --dataset YAGO11k --model HyTE --strategy ft --seed 1
 tkg-incremental train --facts my.tsv --run-dir runs/mine # your own facts
 tkg-incremental train --config run.toml --epochs 5       # flags go before what the file says
@@ -40,9 +40,7 @@ ELSEWHERE = ("facts", "val", "test", "root", "base", "device", "checkpoint_every
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "train", "learn a dataset step by step", DESCRIPTION, EXAMPLES, run)
-    parser.usage = (
-        "%(prog)s [--dataset NAME | --facts FILE] [--model NAME] [--strategy NAME] [--run-dir DIR] [option …]"
-    )
+    parser.usage = "%(prog)s [--dataset NAME | --facts FILE] [--model NAME] [--strategy NAME] [--run-dir DIR] [flag …]"
     add_flags(parser)
 
 

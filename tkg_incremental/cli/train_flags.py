@@ -10,6 +10,14 @@ from tkg_incremental.cli.options import DEFAULTS
 from tkg_incremental.models.zoo import DECODERS
 from tkg_incremental.registry import MODELS, STRATEGIES
 
+STRATEGY_HELP = """\
+ft         fine-tuning: the facts that are new
+tr         ft, and vectors may not drift far from the step before
+tie        tr, and past facts are replayed, and facts that ended are unlearnt
+agem       tie with gradients projected so that replayed facts do not suffer
+fb         all facts of the last steps: slow, a yardstick
+fb_future  all facts of all steps at once, also future ones: a yardstick"""
+
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """All of them, in groups. Those that are not given leave no trace, so that a file can say what they are."""
@@ -31,14 +39,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     folder.add_argument("--base", metavar="FILE", help="share the base model between runs: read it, or leave it there")
     add_data(parser.add_argument_group("what to learn", f"By default the dataset {DEFAULTS.dataset}."))
     add_model(parser.add_argument_group("the model"))
-    add_strategy(parser.add_argument_group("what to learn it from at each step"))
-    add_learning(parser.add_argument_group("how to learn", "Defaults in brackets: for small datasets, for others."))
+    add_strategy(parser.add_argument_group("what to learn it from at each step", STRATEGY_HELP))
+    add_learning(
+        parser.add_argument_group("how to learn", "Where two defaults are given, the first is for small datasets.")
+    )
 
 
 def add_model(group: argparse._ActionsContainer) -> None:
     group.add_argument("--model", type=one_of(MODELS), metavar="NAME", help=f"{', '.join(MODELS)} ({DEFAULTS.model})")
     group.add_argument("--decoder", type=one_of(DECODERS), metavar="NAME", help=f"score: {', '.join(DECODERS)}")
-    group.add_argument("--hidden-channels", type=positive, metavar="N", help="width of the vectors (64, 128)")
+    group.add_argument(
+        "--hidden-channels", type=positive, metavar="N", help="width of the vectors (64 or, for larger datasets, 128)"
+    )
 
 
 def add_strategy(group: argparse._ActionsContainer) -> None:
