@@ -6,7 +6,7 @@ from html import escape
 from statistics import median
 
 from tkg_incremental.report.changes import Changes, LingeringFact, Question, WatchedAnswer
-from tkg_incremental.report.figures import figure, key, tick_labels
+from tkg_incremental.report.figures import figure, key, round_range, tick_labels
 from tkg_incremental.report.svg import Frame, svg
 
 # Steps before and after a handover that the summary shows.
@@ -18,7 +18,8 @@ _SHADES = (1, 3, 10, 100)
 
 
 def ranks_around(changes: Changes, around: int = AROUND) -> dict[int, tuple[list[float], list[float]]]:
-    """Ranks of the old and of the new answers of all handovers, by steps since the handover.
+    """Ranks of the old and of the new answers of all handovers, by steps since the handover: before it as long as the
+    old answer is true, from it on as long as the new one is.
 
     Args:
         changes: The records of a run.
@@ -30,10 +31,11 @@ def ranks_around(changes: Changes, around: int = AROUND) -> dict[int, tuple[list
         for handover in question.handovers:
             old, new = question.answers[handover.old], question.answers[handover.new]
             for offset in range(-around, around + 1):
-                i = place.get(handover.time + offset)
-                if i is None:
+                step = handover.time + offset
+                # A later handover is another story: only steps at which one of the two is true.
+                if step not in place or step not in (old if offset < 0 else new).holds:
                     continue
-                old_rank, new_rank = old.ranks[i], new.ranks[i]
+                old_rank, new_rank = old.ranks[place[step]], new.ranks[place[step]]
                 if old_rank is not None and new_rank is not None:
                     both = found.setdefault(offset, ([], []))
                     both[0].append(old_rank)
@@ -48,7 +50,7 @@ def handover_figure(changes: Changes) -> str:
         return ""
     offsets = range(-AROUND, AROUND + 1)
     highest = max(median(ranks) for both in found.values() for ranks in both)
-    frame = Frame(len(offsets), 1, max(10.0, highest * 1.2), log=True, down=True, height=280)
+    frame = Frame(len(offsets), 1, max(10.0, highest * 1.2), log=True, down=True, height=270, top=30)
     labels = [f"{offset:+d}".replace("-", "−") if offset else "0" for offset in offsets]
     drawing = frame.axes(labels, "steps since the handover", "median rank (1 is best)")
     for which, kind, name in ((0, "s1", "old"), (1, "s0", "new")):
@@ -64,11 +66,32 @@ def handover_figure(changes: Changes) -> str:
     text = (
         f"<strong>Right after learning the step of the handover, the new answer ranks above the old one in {won:.0f}% of "
         f"{len(old)} handovers.</strong> Each rank is among all entities known at the step, asked about that step of the "
-        "model that has just learnt it. Before the handover the old answer is the right one, from it on the new one."
+        "model that has just learnt it. Left of the dashed line the old answer is true, right of it the new one."
     )
     legend = key("s1", "old answer") + key("s0", "new answer")
     label = f"Median rank of old and new answers around a handover; the new one is above in {won:.0f}%"
     return figure("handovers", "When an answer changes hands", text, svg(frame.width, frame.height, label, drawing), legend)
+
+
+def lingering_figure(changes: Changes) -> str:
+    """How many of the deleted facts are still believed after each step."""
+    values = [100 * record.found / record.asked if record.asked else None for record in changes.deleted]
+    there = [value for value in values if value is not None]
+    if not there:
+        return ""
+    labels = [changes.labels[record.time] for record in changes.deleted]
+    frame = Frame(len(values), *round_range([0.0, *there]), height=270)
+    tips = [f"{label}: {r.found} of {r.asked} questions" for label, r in zip(labels, changes.deleted, strict=True)]
+    drawing = frame.axes(tick_labels(labels), "after learning step …", "% of deleted answers")
+    drawing += frame.line(values, "s1", tips)
+    text = (
+        f"Facts of all splits that were true in the {changes.window} steps before and are not any more, asked for from "
+        "both sides (who? and whom?): how often the deleted answer is still among the first 10. Below, the worst by "
+        "name. DF@10 is the same for the answers to test questions alone."
+    )
+    heading = 'Believed although over <span class="arrow">↓ lower is better</span>'
+    label = "Share of deleted facts among the first 10 after each step"
+    return figure("lingering", heading, text, svg(frame.width, frame.height, label, drawing))
 
 
 def question_tables(changes: Changes, count: int) -> str:
@@ -117,7 +140,7 @@ def _show(rank: float | None) -> str:
 
 def lingering_tables(changes: Changes) -> str:
     """The deleted facts that are still believed: the last step in full view, the others to unfold."""
-    parts = []
+    parts: list[str] = []
     for record in reversed(changes.deleted):
         rows = "".join(_lingering(fact, changes.labels) for fact in record.facts)
         body = (
@@ -131,7 +154,8 @@ def lingering_tables(changes: Changes) -> str:
         parts.append(
             f"<details{is_open}><summary>after {escape(changes.labels[record.time])}: {share}</summary>{body}</details>"
         )
-    return "".join(parts)
+    earlier = f"<details><summary>earlier steps</summary>{''.join(parts[1:])}</details>" if parts[1:] else ""
+    return "".join(parts[:1]) + earlier
 
 
 def _lingering(fact: LingeringFact, labels: list[str]) -> str:

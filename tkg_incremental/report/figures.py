@@ -29,8 +29,9 @@ def figure(name: str, heading: str, text: str, drawing: str, legend: str = "", w
     """
     kind = "chart wide" if wide else "chart"
     legend = f'<p class="legend">{legend}</p>' if legend else ""
+    text = f"<p>{text}</p>" if text else ""
     return (
-        f'<figure id="{name}" class="{kind}"><figcaption><h3>{heading}</h3><p>{text}</p></figcaption>'
+        f'<figure id="{name}" class="{kind}"><figcaption><h3>{heading}</h3>{text}</figcaption>'
         f"{legend}{drawing}</figure>"
     )
 
@@ -51,7 +52,7 @@ def metric_figure(result: Result, name: str, window: int) -> str:
     labels = [step["label"] for step in result.steps]
     values = [step.get(name, math.nan) for step in result.steps]
     there = [value for value in values if math.isfinite(value)]
-    low, high = _range([0.0, *there])
+    low, high = round_range([0.0, *there])
     frame = Frame(len(values), low, high)
     tips = [f"{label}: {name} {value:.1f}" for label, value in zip(labels, values, strict=True)]
     drawing = frame.axes(tick_labels(labels), f"after learning {STEP} …", meaning.unit) + frame.line(values, "s0", tips)
@@ -68,8 +69,8 @@ def metric_figure(result: Result, name: str, window: int) -> str:
 def facts_figure(changes: Changes) -> str:
     """How many facts each step of the dataset shares with the one before, adds and deletes."""
     counts = changes.facts
-    low, high = _range([-max(c.deleted for c in counts), max(c.total for c in counts)])
-    frame = Frame(len(counts), low, high, width=WIDE, height=300)
+    low, high = round_range([-max(c.deleted for c in counts), max(c.total for c in counts)])
+    frame = Frame(len(counts), low, high, width=WIDE, height=320, top=30, show=lambda value: short(abs(value)))
     parts = [frame.axes(tick_labels(changes.labels), STEP, "train facts")]
     for i, c in enumerate(counts):
         tip = f"{changes.labels[i]}: {c.total} facts, {c.common} as before, {c.added} added, {c.deleted} deleted"
@@ -119,7 +120,7 @@ def cost_figures(result: Result) -> list[str]:
 
 def _bars(name: str, heading: str, text: str, data: tuple[list[str], list[float], list[str]], unit: str) -> str:
     labels, values, tips = data
-    low, high = _range([0.0, *(v for v in values if math.isfinite(v))])
+    low, high = round_range([0.0, *(v for v in values if math.isfinite(v))])
     frame = Frame(len(values), low, high)
     parts = [frame.axes(tick_labels(labels), STEP, unit)]
     parts += [frame.bar(i, 0, v, "added", tips[i]) for i, v in enumerate(values) if math.isfinite(v)]
@@ -136,7 +137,7 @@ def loss_figures(result: Result) -> list[str]:
 
 def _loss(name: str, history: list[dict[str, Any]], labels: dict[int, str]) -> str:
     values: list[float] = [math.nan if record.get(name) is None else record[name] for record in history]
-    low, high = _range([0.0, *(value for value in values if math.isfinite(value))])
+    low, high = round_range([0.0, *(value for value in values if math.isfinite(value))])
     frame = Frame(len(values), low, high, height=220)
     starts = [i for i, r in enumerate(history) if i == 0 or history[i - 1]["time"] != r["time"]]
     ticks = tick_labels([labels.get(history[start]["time"], "") for start in starts])
@@ -152,7 +153,7 @@ def _loss(name: str, history: list[dict[str, Any]], labels: dict[int, str]) -> s
     return figure(f"loss-{_slug(name)}", heading, "", drawing)
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
+def round_range(values: Sequence[float]) -> tuple[float, float]:
     """From the lowest to the highest value, outwards to round ones."""
     low, high = min(values), max(values)
     if low == high:

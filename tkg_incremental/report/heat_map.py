@@ -60,6 +60,6 @@ def alpha_figure(result: Result, labels: list[str]) -> str:
         "it fades, the model forgets that step. The right end of each row is C, the row's mean is A. "
         "Left of the dashed line are the steps of the base model."
     )
-    drawing = svg(WIDE, bottom + 52, "Hits@10 of every model on every step", "".join(parts), "wide")
-    legend = f'<span class="key">{low}% {scale} {high}%</span>'
+    drawing = svg(WIDE, bottom + 52, "Hits@10 of every model on every step", "".join(parts), "wide heat")
+    legend = f'<span class="key scale">{low}% {scale} {high}%</span>'
     return figure("alpha", "What each model knows of each step", text, drawing, legend, wide=True)

@@ -9,7 +9,12 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tkg_incremental.report.change_figures import handover_figure, lingering_tables, question_tables
+from tkg_incremental.report.change_figures import (
+    handover_figure,
+    lingering_figure,
+    lingering_tables,
+    question_tables,
+)
 from tkg_incremental.report.changes import Changes
 from tkg_incremental.report.figures import cost_figures, facts_figure, key, loss_figures, metric_figure
 from tkg_incremental.report.heat_map import alpha_figure
@@ -59,22 +64,20 @@ def render_report(result: Result, changes: Changes | None = None) -> str:
     return template.substitute(
         title=escape(title),
         style=(package / "style.css").read_text(encoding="utf-8"),
-        lead=_lead(result, changes),
+        lead=_lead(result),
         body="\n".join(_sections(result, changes)),
     )
 
 
-def _lead(result: Result, changes: Changes | None) -> str:
+def _lead(result: Result) -> str:
     if not result.steps:
         return f"Seed {result.seed}. No step has been learnt yet."
     first, last = result.steps[0], result.steps[-1]
     planned = result.num_steps - first["time"]
     done = f"{planned}" if len(result.steps) == planned else f"{len(result.steps)} of {planned}"
-    window = f" Deleted facts reach {changes.window} steps back." if changes else ""
     return escape(
-        f"A base model learnt the first {first['time'] + 1} of {result.num_steps} steps at once; then it met {done} "
-        f"steps one by one, from {first['label']} to {last['label']}, without going back to the data of the others. "
-        f"Seed {result.seed}.{window}"
+        f"A base model is trained first. Then the steps from {first['label']} to {last['label']} come one by one "
+        f"({done} of the {result.num_steps} steps in the data), and the model is tested after each. Seed {result.seed}."
     )
 
 
@@ -106,15 +109,16 @@ def _grid(figures: list[str]) -> str:
 
 
 def _tiles(result: Result) -> str:
-    def tile(name: str, large: bool) -> str:
+    def tile(name: str) -> str:
         meaning, value = MEANINGS[name], result.summary[name]
-        shown = "–" if math.isnan(value) else f"{value:.1f}".replace("-", "−") if large else _show(value)
+        is_share = "@" in name or name in ("RRD", "MRR")
+        shown = f"{value:.1f}".replace("-", "−") if is_share and not math.isnan(value) else _show(value)
         return (
             f'<div class="tile"><span>{escape(meaning.title)}{f" · {escape(name)}" if "_" not in name else ""}</span>'
             f"<b>{shown}</b><span>{escape(meaning.unit)}</span><span>{meaning.arrow}</span></div>"
         )
 
-    tiles = [tile(name, True) for name in MAIN] + [tile(name, False) for name in OTHERS]
+    tiles = [tile(name) for name in (*MAIN, *OTHERS)]
     return f'<p>Means over the {len(result.steps)} incremental steps:</p><div class="tiles">{"".join(tiles)}</div>'
 
 
@@ -124,9 +128,9 @@ def _facts(changes: Changes) -> str:
 
 def _what_changed(changes: Changes) -> str:
     parts = ["<h2>What changed</h2>"]
-    summary = handover_figure(changes)
-    if summary:
-        parts.append(_grid([summary]))
+    summaries = [drawing for drawing in (handover_figure(changes), lingering_figure(changes)) if drawing]
+    if summaries:
+        parts.append(_grid(summaries))
     tables = question_tables(changes, _QUESTIONS)
     if tables:
         shades = ("1", "2–3", "4–10", "11–100", "worse")
@@ -138,9 +142,9 @@ def _what_changed(changes: Changes) -> str:
         )
     if changes.deleted:
         parts.append(
-            "<h3>Believed although over</h3><p>Facts that were true in the "
-            f"{changes.window} steps before and are not any more, whose answer the model still ranks among the first "
-            "10. On coloured lines it even ranks above everything that is true now.</p>" + lingering_tables(changes)
+            "<h3>Believed although over, by name</h3><p>Deleted facts whose answer the model still ranks among the "
+            "first 10. On coloured lines it even ranks above everything that is true now.</p>"
+            + lingering_tables(changes)
         )
     return "".join(parts)
 

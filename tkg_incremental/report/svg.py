@@ -6,7 +6,7 @@ Colours and sizes of letters are left to the style sheet, so that one drawing se
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -28,8 +28,9 @@ class Frame:
         height: Height of the chart.
         left: Room for the labels of y.
         bottom: Room for the labels of x.
-        top: Margin at the top.
+        top: Margin at the top; 30 leaves room for a :meth:`mark`.
         right: Margin at the right.
+        show: Writes the values of y.
     """
 
     steps: int
@@ -43,6 +44,7 @@ class Frame:
     bottom: int = 52
     top: int = 12
     right: int = 10
+    show: Callable[[float], str] | None = None
 
     @property
     def slot(self) -> float:
@@ -67,11 +69,12 @@ class Frame:
             places: Where the labels stand, if not one at each step.
         """
         parts = []
+        show = self.show or short
         for value in log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high):
             y = self.y(value)
             kind = "zero" if value == 0 and self.low < 0 else "grid"
             parts.append(rule(kind, (self.left, y), (self.width - self.right, y)))
-            parts.append(f'<text class="ty" x="{self.left - 6}" y="{y + 4:.1f}">{short(value)}</text>')
+            parts.append(f'<text class="ty" x="{self.left - 6}" y="{y + 4:.1f}">{show(value)}</text>')
         for i in sparse(labels, self.width - self.left - self.right):
             x, y = self.x(places[i] if places else i), self.height - self.bottom + 18
             parts.append(f'<text class="tx" x="{x:.1f}" y="{y}">{escape(labels[i])}</text>')
@@ -124,10 +127,9 @@ class Frame:
         return rule(kind, (x, self.top), (x, self.height - self.bottom))
 
     def mark(self, step: float, text: str) -> str:
-        """A vertical line before a step, with a word beside it, where there is more room."""
-        anchor, shift = ("end", -5) if step > self.steps / 2 else ("start", 5)
-        x = self.left + step * self.slot + shift
-        note = f'<text class="note" style="text-anchor:{anchor}" x="{x:.1f}" y="{self.top + 13}">{escape(text)}</text>'
+        """A vertical line before a step, with a word above it."""
+        x = self.left + step * self.slot
+        note = f'<text class="title" x="{x:.1f}" y="{self.top - 8}">{escape(text)}</text>'
         return self.divider(step, "mark") + note
 
 
