@@ -33,7 +33,7 @@ class RankOracle:
     window: int = 10
 
     def rows(self, step: int) -> list[Row]:
-        return [row for row in getattr(self.line, self.split) if row[3] == step]
+        return sorted(row for row in getattr(self.line, self.split) if row[3] == step)
 
     def questions(self, step: int) -> list[tuple[Row, str]]:
         """Both directions of every row."""

@@ -1,0 +1,144 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning import model_for
+from oracles import RankOracle, ScoreOracle, TimelineOracle
+from timelines import make_timeline, timelines
+
+from tkg_incremental.data import Timeline
+from tkg_incremental.metrics import Evaluator, StepRanks
+from tkg_incremental.models import TKGModel
+from tkg_incremental.ops import ranking
+
+few = settings(max_examples=30)
+
+
+@torch.no_grad()
+def model_of_ties(timeline: Timeline, name: str) -> TKGModel:
+    """A model whose numbers are small integers: its scores tie often, and exactly."""
+    model = model_for(timeline, name)
+    generator = torch.Generator().manual_seed(0)
+    for table in model.parameters():
+        table.copy_(torch.randint(-1, 2, table.shape, generator=generator))
+    return model
+
+
+MODELS = st.sampled_from(["Static complex", "Static distmult", "Static transe"])
+
+
+def approx(value: float) -> object:
+    return pytest.approx(value, nan_ok=True)
+
+
+@few
+@given(timelines(), MODELS, st.integers(1, 4), st.sampled_from([1, 20, 1 << 21]))
+def test_ranks(drawn: tuple[Timeline, TimelineOracle], name: str, window: int, scores_at_a_time: int) -> None:
+    timeline, line = drawn
+    model = model_of_ties(timeline, name)
+    evaluator, oracle = Evaluator(timeline, window=window), RankOracle(line, ScoreOracle(model), window=window)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_SCORES_AT_A_TIME", scores_at_a_time)
+        found = [evaluator.rank(model, step, deleted=True) for step in range(line.num_steps)]
+    for step, ranks in enumerate(found):
+        if not oracle.rows(step):
+            assert ranks is None
+            continue
+        assert isinstance(ranks, StepRanks)
+        assert ranks.filtered.tolist() == oracle.own_ranks(step, filtered=True)
+        assert ranks.raw.tolist() == oracle.own_ranks(step, filtered=False)
+        deleted = [
+            sorted(oracle.rank(row, side, entity, False) for entity in oracle.deleted_answers(row, side))
+            for row, side in oracle.questions(step)
+        ]
+        by_row: list[list[float]] = [[] for _ in deleted]
+        for row, rank in zip(ranks.deleted_row.tolist(), ranks.deleted.tolist(), strict=True):
+            by_row[row].append(rank)
+        assert [sorted(row) for row in by_row] == deleted
+
+
+def check_metrics(model: TKGModel, timeline: Timeline, line: TimelineOracle, split: str, window: int) -> None:
+    oracle = RankOracle(line, ScoreOracle(model), split, window)
+    for per_query, first in ((False, 0), (True, 1)):
+        evaluator = Evaluator(timeline, split, window, per_query=per_query, average_from=first)
+        for step in range(line.num_steps):
+            metrics, alpha = evaluator.evaluate(model, step)
+            assert alpha.tolist() == [approx(oracle.hits(j)) for j in range(step + 1)]
+            assert metrics["A@10"] == approx(oracle.average(step, first))
+            assert evaluator.current(model, step, k=2) == approx(oracle.hits(step, 2))
+            if not oracle.rows(step):
+                assert set(metrics) == {"A@10"}
+                continue
+            assert metrics["C@10"] == approx(oracle.hits(step))
+            assert metrics["Hits@1"] == approx(oracle.hits(step, 1))
+            assert metrics["Hits@3"] == approx(oracle.hits(step, 3))
+            assert metrics["MRR"] == approx(oracle.mrr(step))
+            assert metrics["MR"] == approx(sum(ranks := oracle.own_ranks(step, True)) / len(ranks))
+            assert metrics["raw C@10"] == approx(oracle.hits(step, filtered=False))
+            assert metrics["raw MRR"] == approx(oracle.mrr(step, filtered=False))
+            assert metrics["DF@10"] == approx(oracle.deleted_hits(step, per_query))
+            assert metrics["RRD"] == approx(oracle.reciprocal_rank_difference(step))
+
+
+@few
+@given(timelines(), MODELS, st.sampled_from(["test", "val"]), st.integers(1, 4))
+def test_metrics_with_ties(drawn: tuple[Timeline, TimelineOracle], name: str, split: str, window: int) -> None:
+    timeline, line = drawn
+    check_metrics(model_of_ties(timeline, name), timeline, line, split, window)
+
+
+@few
+@given(timelines(), st.sampled_from(["DE complex", "DE transe", "HyTE"]), st.integers(0, 5))
+def test_metrics_of_models_in_time(drawn: tuple[Timeline, TimelineOracle], name: str, seed: int) -> None:
+    timeline, line = drawn
+    check_metrics(model_for(timeline, name, seed), timeline, line, "test", 10)
+
+
+def test_more_than_ten_candidates() -> None:
+    # Hits@10 and DF@10 say nothing on graphs of at most six entities: here 25, in a chain of changing facts.
+    train = [(e, 0, (e * 7 + t) % 25, t) for t in range(4) for e in range(25)]
+    test = [(e, 0, (e * 3 + t) % 25, t) for t in range(4) for e in range(0, 25, 4)]
+    timeline = make_timeline(train, [], test, num_entities=25, num_relations=1, num_steps=4)
+    line = TimelineOracle(train, [], test, 25, 4)
+    for name in ("DE complex", "HyTE"):
+        check_metrics(model_for(timeline, name), timeline, line, "test", 2)
+    metrics, _ = Evaluator(timeline).evaluate(model_for(timeline), 3)
+    assert 0 < metrics["DF@10"] < 100
+    assert 0 < metrics["C@10"] < 100
+
+
+def test_pooled_hits() -> None:
+    train = [(e, 0, (e + t) % 12, t) for t in range(3) for e in range(12)]
+    test = [(0, 0, 5, 0), (1, 0, 2, 2), (2, 0, 2, 2), (3, 0, 2, 2)]
+    timeline = make_timeline(train, [], test, num_entities=12, num_relations=1, num_steps=3)
+    model = model_for(timeline)
+    oracle = RankOracle(TimelineOracle(train, [], test, 12, 3), ScoreOracle(model))
+    ranks = [rank for step in range(3) for rank in oracle.own_ranks(step, True)]
+    assert len(ranks) == 8
+    found = Evaluator(timeline).hits(model, 0, 2, k=4)
+    assert found == pytest.approx(100 * sum(rank <= 4 for rank in ranks) / 8)  # rows weigh alike, not steps
+    assert math.isnan(Evaluator(timeline).hits(model, 1, 1))
+    assert math.isnan(Evaluator(timeline).current(model, 1))
+
+
+def test_deleted_answers_come_from_any_split_of_the_window() -> None:
+    """The query (0, 0, ?, 3): 1 was true in train, 2 in validation, 3 in test; 4 too long ago; 5 still is."""
+    train = [(0, 0, 1, 2), (0, 0, 5, 2), (0, 0, 5, 3), (0, 0, 4, 0)]
+    val, test = [(0, 0, 2, 1)], [(0, 0, 3, 1), (0, 0, 6, 3)]
+    timeline = make_timeline(train, val, test, num_entities=7, num_relations=1, num_steps=4)
+    model = model_of_ties(timeline, "Static distmult")
+    ranks = Evaluator(timeline, window=2).rank(model, 3, deleted=True)
+    assert ranks is not None
+    assert (ranks.deleted_row == 0).sum() == 3
+    ranks = Evaluator(timeline, window=3).rank(model, 3, deleted=True)
+    assert ranks is not None
+    assert (ranks.deleted_row == 0).sum() == 4
+
+
+def test_name() -> None:
+    timeline = make_timeline([], num_entities=1, num_relations=1, num_steps=1)
+    assert str(Evaluator(timeline, "val", window=3)) == "Evaluator(val, window=3, per_query=False)"
+    with pytest.raises(ValueError, match="split must be one of"):
+        Evaluator(timeline, "valid")

@@ -1,0 +1,78 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tkg_incremental.metrics import (
+    average,
+    deleted_hits_at,
+    forgetting,
+    hits_at,
+    mean_rank,
+    mean_reciprocal_rank,
+    reciprocal_rank_difference,
+)
+
+NAN = float("nan")
+halves = st.integers(2, 40).map(lambda n: n / 2)
+shares = st.one_of(st.just(NAN), st.floats(0, 100))
+
+
+@given(st.lists(halves, min_size=1), st.integers(1, 12))
+def test_ranks(ranks: list[float], k: int) -> None:
+    tensor = torch.tensor(ranks)
+    share = 100 * sum(rank <= k for rank in ranks) / len(ranks)
+    assert hits_at(tensor, k) == pytest.approx(share)
+    assert deleted_hits_at(tensor, k) == pytest.approx(share)
+    assert mean_rank(tensor) == pytest.approx(sum(ranks) / len(ranks))
+    assert mean_reciprocal_rank(tensor) == pytest.approx(100 * sum(1 / rank for rank in ranks) / len(ranks))
+
+
+def test_the_boundary() -> None:
+    assert hits_at(torch.tensor([10.0, 10.5]), 10) == 50
+
+
+@given(st.data())
+def test_reciprocal_rank_difference(data: st.DataObject) -> None:
+    ranks = data.draw(st.lists(halves, min_size=1, max_size=5))
+    deleted = data.draw(st.lists(st.tuples(st.integers(0, len(ranks) - 1), halves), min_size=1, max_size=8))
+    found = reciprocal_rank_difference(
+        torch.tensor(ranks), torch.tensor([rank for _, rank in deleted]), torch.tensor([row for row, _ in deleted])
+    )
+    assert found == pytest.approx(100 * sum(1 / ranks[row] - 1 / rank for row, rank in deleted) / len(deleted))
+
+
+def test_nothing_to_average() -> None:
+    nothing = torch.empty(0)
+    assert all(math.isnan(metric(nothing)) for metric in (hits_at, mean_rank, mean_reciprocal_rank, deleted_hits_at))
+    assert math.isnan(reciprocal_rank_difference(torch.tensor([1.0]), nothing, torch.empty(0, dtype=torch.long)))
+    assert math.isnan(average(torch.tensor([NAN, NAN])))
+    assert math.isnan(average(torch.tensor([1.0]), first=1))
+
+
+@given(st.lists(shares, min_size=1), st.integers(0, 3))
+def test_average(row: list[float], first: int) -> None:
+    there = [value for value in row[first:] if not math.isnan(value)]
+    wanted = sum(there) / len(there) if there else NAN
+    assert average(torch.tensor(row, dtype=torch.double), first) == pytest.approx(wanted, nan_ok=True)
+
+
+@given(st.integers(1, 5), st.data())
+def test_forgetting(steps: int, data: st.DataObject) -> None:
+    alpha = [[data.draw(shares) if j <= t else NAN for j in range(steps)] for t in range(steps)]
+    matrix = torch.tensor(alpha, dtype=torch.double)
+    for t in range(steps):
+        lost = []
+        for i in range(t):
+            earlier = [alpha[model][i] for model in range(t) if not math.isnan(alpha[model][i])]
+            if earlier and not math.isnan(alpha[t][i]):
+                lost.append(max(earlier) - alpha[t][i])
+        assert forgetting(matrix, t) == pytest.approx(sum(lost) / len(lost) if lost else NAN, nan_ok=True)
+
+
+def test_forgetting_by_hand() -> None:
+    alpha = torch.tensor([[50.0, NAN, NAN], [80.0, 40.0, NAN], [60.0, 50.0, 10.0]])
+    assert forgetting(alpha, 2) == 5  # 80 − 60 forgotten, 40 − 50 gained
+    assert math.isnan(forgetting(alpha, 0))
