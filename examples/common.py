@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-from tkg_incremental import IncrementalTrainer, LearningSettings
-from tkg_incremental.ops.memory import keep_freed_memory
-from tkg_incremental.registry import DATASETS, STRATEGIES, make_dataset, make_model, make_strategy
-from tkg_incremental.training import Callback, ProgressBar, StepLearner
+from tkg_incremental import IncrementalTrainer
+from tkg_incremental.cli.options import RunOptions
+from tkg_incremental.cli.progress import watchers
+from tkg_incremental.cli.report import write_report_of
+from tkg_incremental.cli.run import train
+from tkg_incremental.registry import DATASETS, STRATEGIES
+from tkg_incremental.training import Callback, StepLearner
 
 QUESTIONS = [
     ("president of", "United States"),
@@ -65,31 +69,9 @@ class Interviewer(Callback):
 
 
 def run(model_name: str) -> None:
-    keep_freed_memory()
-    options = parse_arguments(model_name)
-    dataset = make_dataset(options.dataset, options.root)
-    print(dataset)
-    small = options.dataset == "WorldLeaders"
-    settings = LearningSettings(
-        optimizer="published" if options.published else "rowwise",
-        epochs=options.epochs or (20 if small else 100),
-        patience=5 if small else 20,
-        lr=5e-3 if small else 1e-3,
-    )
-    model = make_model(model_name, dataset, 64 if small else 128, seed=options.seed)
-    trainer = IncrementalTrainer(
-        model,
-        dataset,
-        make_strategy(options.strategy, replay=options.replay),
-        run_dir=options.run_dir,
-        seed=options.seed,
-        device=options.device,
-        settings=settings,
-        base_negatives="all" if model.decoder.similarity == "dot" else 500,
-        callbacks=[ProgressBar(), Interviewer()],
-        overwrite=True,
-    )
-    trainer.pretrain()
-    result = trainer.fit()
-    print(f"\n{result}")
-    print(f"\nWritten to {options.run_dir}: metrics.json, model.pt")
+    arguments = vars(parse_arguments(model_name))
+    run_dir, published = arguments.pop("run_dir"), arguments.pop("published")
+    options = RunOptions(model=model_name, optimizer="published" if published else "rowwise", **arguments)
+    print(f"\n{train(options, run_dir, [*watchers(), Interviewer()], overwrite=True)}")
+    report = write_report_of(Path(run_dir))
+    print(f"\nWritten to {run_dir}: metrics.json, model.pt{', report.html' if report else ''}")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tkg_incremental.datasets import SyntheticTKG, TKGDataset, Wikidata12k, WorldLeaders, YAGO11k
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.zoo import ZOO
-from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy
+from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy, Supersede
 
 #: Datasets that need nothing but a folder. A user's own facts come in with ``TabularTKG``.
 DATASETS: dict[str, type[TKGDataset]] = {
@@ -50,7 +50,15 @@ ABOUT: dict[str, About] = {
     "SyntheticTKG": About("made up, with a structure one can learn", Size(1000, 10, 20, 40000, 3993, 4030)),
 }
 MODELS: dict[str, type[TKGModel]] = ZOO
-STRATEGIES: dict[str, type[Strategy]] = {"ft": FT, "tr": TR, "tie": TIE, "fb": FB, "fb_future": FBFuture, "agem": AGEM}
+STRATEGIES: dict[str, type[Strategy]] = {
+    "ft": FT,
+    "tr": TR,
+    "tie": TIE,
+    "fb": FB,
+    "fb_future": FBFuture,
+    "agem": AGEM,
+    "supersede": Supersede,
+}
 
 
 def make_dataset(name: str, root: str | Path) -> TKGDataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
@@ -38,6 +39,7 @@ def train(
     if holds_run(run_dir) and not (resume or overwrite):
         raise RunFolderError(f"'{run_dir}' holds an earlier run: --resume continues it, --overwrite replaces it")
     dataset = open_dataset(options)
+    print(dataset, file=sys.stderr)
     options = options.suited_to(dataset)
     trainer = make_trainer(options, dataset, run_dir, callbacks, overwrite)
     assert trainer.folder is not None

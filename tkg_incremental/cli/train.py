@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
         result = train(options, run_dir, watchers(), resume, hasattr(args, "overwrite"))
     except KeyboardInterrupt:
         command = f"tkg-incremental train --resume --run-dir {shlex.quote(str(run_dir))}"
-        print(f"\nStopped. This continues the run from its last checkpoint:\n  {command}", file=sys.stderr)
+        hint = f"This continues the run from its last checkpoint:\n  {command}"
+        print(f"\nStopped. {hint if holds_run(run_dir) else 'There is nothing to resume yet.'}", file=sys.stderr)
         raise
     print(result)
     report = ", report.html" if write_report_of(run_dir) is not None else ""

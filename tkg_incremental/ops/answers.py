@@ -62,6 +62,10 @@ class AnswerIndex:
         at = torch.searchsorted(self._keys, key).clamp_(max=missing - 1)
         return torch.where(self._keys[at] == key, at, missing)
 
+    def has_answers(self, rows: Tensor) -> Tensor:
+        """Whether the query of each row has any, ``[B]``."""
+        return self.counts[self.lookup(rows)] > 0
+
     def expand(self, queries: Tensor) -> tuple[Tensor, Tensor]:
         """The answers of ``queries`` end to end: (index into ``queries``, column), each ``[M]``."""
         counts = self.counts[queries]

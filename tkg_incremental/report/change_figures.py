@@ -70,7 +70,9 @@ def handover_figure(changes: Changes) -> str:
     )
     legend = key("s1", "old answer") + key("s0", "new answer")
     label = f"Median rank of old and new answers around a handover; the new one is above in {won:.0f}%"
-    return figure("handovers", "When an answer changes hands", text, svg(frame.width, frame.height, label, drawing), legend)
+    return figure(
+        "handovers", "When an answer changes hands", text, svg(frame.width, frame.height, label, drawing), legend
+    )
 
 
 def lingering_figure(changes: Changes) -> str:

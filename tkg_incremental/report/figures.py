@@ -8,12 +8,14 @@ from html import escape
 from typing import Any
 
 from tkg_incremental.report.changes import Changes
-from tkg_incremental.report.svg import Frame, nice_step, short, svg
+from tkg_incremental.report.svg import WIDE_DIGIT, Frame, nice_step, short, svg
 from tkg_incremental.report.words import LOSSES, MEANINGS
 from tkg_incremental.training.result import Result
 
 STEP = "step"
 WIDE = 960
+# Room for the labels at the left of a wide chart.
+LEFT = 104
 
 
 def figure(name: str, heading: str, text: str, drawing: str, legend: str = "", wide: bool = False) -> str:
@@ -70,7 +72,9 @@ def facts_figure(changes: Changes) -> str:
     """How many facts each step of the dataset shares with the one before, adds and deletes."""
     counts = changes.facts
     low, high = round_range([-max(c.deleted for c in counts), max(c.total for c in counts)])
-    frame = Frame(len(counts), low, high, width=WIDE, height=320, top=30, show=lambda value: short(abs(value)))
+    frame = Frame(len(counts), low, high, left=LEFT, width=WIDE, height=340, top=34, bottom=66)
+    # Deleted facts go below zero, but are counted as they are.
+    frame.digit, frame.show = WIDE_DIGIT, lambda value: short(abs(value))
     parts = [frame.axes(tick_labels(changes.labels), STEP, "train facts")]
     for i, c in enumerate(counts):
         tip = f"{changes.labels[i]}: {c.total} facts, {c.common} as before, {c.added} added, {c.deleted} deleted"

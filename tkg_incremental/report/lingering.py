@@ -72,7 +72,9 @@ class DeletedFacts:
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(time))
         return rows[order[:room].to(rows.device)]
 
-    def _name(self, model: TKGModel, rows: Tensor, ranks: Tensor, side: Side, candidates: Tensor) -> list[LingeringFact]:
+    def _name(
+        self, model: TKGModel, rows: Tensor, ranks: Tensor, side: Side, candidates: Tensor
+    ) -> list[LingeringFact]:
         index = self.timeline.answers(side, "all")
         queries = index.lookup(rows)
         # Something else is true now, then by rank: close to `_order`, which needs the ranks of what is true.

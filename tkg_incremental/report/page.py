@@ -137,7 +137,7 @@ def _what_changed(changes: Changes) -> str:
         legend = "".join(key(f"r{i}", shade) for i, shade in enumerate(shades)) + key("holds", "true at this step")
         parts.append(
             "<h3>Who answers what</h3><p>The rank that the model gives each answer, asked after each step about that "
-            "step. In a model that keeps up, the dark cells follow the framed ones. Empty: not known yet.</p>"
+            "step. In a model that keeps up, rank 1 follows the frames. Empty: not known yet.</p>"
             f'<p class="legend">rank: {legend}</p>{tables}'
         )
     if changes.deleted:

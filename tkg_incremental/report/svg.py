@@ -12,6 +12,7 @@ from html import escape
 
 # What a digit takes at the size letters have on a phone, where the whole chart is scaled down.
 _DIGIT = 9.5
+WIDE_DIGIT = 15.0
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Frame:
         bottom: Room for the labels of x.
         top: Margin at the top; 30 leaves room for a :meth:`mark`.
         right: Margin at the right.
+        digit: What a digit takes at most.
         show: Writes the values of y.
     """
 
@@ -44,6 +46,7 @@ class Frame:
     bottom: int = 52
     top: int = 12
     right: int = 10
+    digit: float = _DIGIT
     show: Callable[[float], str] | None = None
 
     @property
@@ -75,14 +78,14 @@ class Frame:
             kind = "zero" if value == 0 and self.low < 0 else "grid"
             parts.append(rule(kind, (self.left, y), (self.width - self.right, y)))
             parts.append(f'<text class="ty" x="{self.left - 6}" y="{y + 4:.1f}">{show(value)}</text>')
-        for i in sparse(labels, self.width - self.left - self.right):
-            x, y = self.x(places[i] if places else i), self.height - self.bottom + 18
-            parts.append(f'<text class="tx" x="{x:.1f}" y="{y}">{escape(labels[i])}</text>')
+        for i in sparse(labels, self.width - self.left - self.right, self.digit):
+            x, y = self.x(places[i] if places else i), self.height - self.bottom + self.digit * 2 - 1
+            parts.append(f'<text class="tx" x="{x:.1f}" y="{y:.0f}">{escape(labels[i])}</text>')
         middle = (self.left + self.width - self.right) / 2
         parts.append(f'<text class="title" x="{middle:.0f}" y="{self.height - 6}">{escape(x_title)}</text>')
         half = (self.top + self.height - self.bottom) / 2
         parts.append(
-            f'<text class="title" transform="translate(14 {half:.0f}) rotate(-90)" x="0" y="0">{escape(y_title)}</text>'
+            f'<text class="title" transform="translate({self.digit * 1.4:.0f} {half:.0f}) rotate(-90)" x="0" y="0">{escape(y_title)}</text>'
         )
         return "".join(parts)
 
@@ -174,10 +177,10 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [round(v) if v >= 1 else v for v in values if low <= v <= high]
 
 
-def sparse(labels: Sequence[str], width: float) -> range:
+def sparse(labels: Sequence[str], width: float, digit: float = _DIGIT) -> range:
     """Every how-manyeth label fits side by side."""
     longest = max((len(label) for label in labels), default=1)
-    room = max(2, int(width / (_DIGIT * (longest + 1.5))))
+    room = max(2, int(width / (digit * (longest + 1.5))))
     stride = math.ceil(len(labels) / room)
     # A round stride is easier to count in.
     stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, max(1000, stride)) if s >= stride)

@@ -1,0 +1,94 @@
+"""Writes the page of results from the JSON files of the runs. No figure on it is typed by hand."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from paper_cells import CELLS, METRICS, Cell
+
+TITLES = {
+    2: "Table 2: the main comparison",
+    3: "Table 3: what is replayed",
+    4: "Table 4: deleted facts",
+    5: "Table 5: added facts against all facts",
+    6: "Table 6: how much is replayed",
+    7: "Table 7: from how long ago",
+    8: "Table 8: A-GEM",
+    0: "Beyond the paper: the row-wise optimiser, and Supersede",
+}
+
+HEAD = """# Results
+
+Test rows, in percent (RRD × 100), means over the incremental steps; ± is the standard deviation over seeds. *paper* is
+the published figure, *ours* what this package gave, *Δ* the difference. An arrow says which way is better. Rows that say
+*not run* have not been run. The page is written by `python examples/paper_tables.py` from the files in `docs/results/`,
+which name the commit and the command of each run.
+
+All base models are trained with one-vs-all cross-entropy (DE) or 500 sampled negatives (HyTE), the dense optimiser of
+the released code, patience 20; all cells but the row-wise ones use that optimiser, too.
+"""
+
+ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
+
+
+def render(results: Path, page: Path) -> None:
+    """Writes the page."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(results.glob("*.json")):
+        runs.setdefault(path.stem.rsplit("-", 1)[0], []).append(json.loads(path.read_text()))
+    parts = [HEAD]
+    for table, title in TITLES.items():
+        parts.append(f"## {title}\n")
+        for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in CELLS if cell.table == table):
+            cells = [cell for cell in CELLS if (cell.table, cell.dataset, cell.model) == (table, dataset, model)]
+            parts.append(_table(f"{dataset}, {model}", cells, runs))
+    notes = results / "notes.md"
+    if notes.exists():
+        parts.append(notes.read_text())
+    parts.append(_provenance(runs))
+    page.write_text("\n".join(parts))
+
+
+def _table(title: str, cells: list[Cell], runs: dict[str, list[dict[str, Any]]]) -> str:
+    header = [
+        title,
+        *(f"{name} {ARROWS[name]} paper / ours / Δ" for name in METRICS),
+        "data size",
+        "s / epoch",
+        "seeds",
+    ]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    for cell in cells:
+        found = runs.get(cell.key, [])
+        shown = [_figure(cell, found, name) for name in METRICS]
+        if found:
+            size = statistics.mean(run["summary"]["data_size"] for run in found)
+            seconds = [run["summary"]["epoch_seconds"] for run in found if run["summary"]["epoch_seconds"] is not None]
+            cost = [f"{size / 1e6:.2f}M", f"{statistics.mean(seconds):.2f}" if seconds else "–", str(len(found))]
+        else:
+            cost = ["", "", "*not run*"]
+        lines.append(f"| {cell.name} | {' | '.join(shown + cost)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _figure(cell: Cell, runs: list[dict[str, Any]], name: str) -> str:
+    paper = cell.paper.get(name)
+    published = "–" if paper is None else f"{paper[0]:.2f}" + (f" ± {paper[1]:.2f}" if paper[1] is not None else "")
+    values = [run["summary"][name] for run in runs if run["summary"][name] is not None]
+    if not values:
+        return f"{published} / –"
+    mean = statistics.mean(values)
+    ours = f"**{mean:.2f}**" + (f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else "")
+    return f"{published} / {ours}" + ("" if paper is None else f" / {mean - paper[0]:+.2f}")
+
+
+def _provenance(runs: dict[str, list[dict[str, Any]]]) -> str:
+    lines = ["## Where the figures come from\n", "| run | seed | commit | minutes | command |", "|---|---|---|---|---|"]
+    for key, found in sorted(runs.items()):
+        lines += [
+            f"| {key} | {run['seed']} | `{run['commit']}` | {run['minutes']} | `{run['command']}` |" for run in found
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,147 @@
+"""Runs any cell of the paper's Tables 2 to 8 and writes `docs/results.md` from what was run.
+
+    python examples/paper_tables.py --list
+    python examples/paper_tables.py --table 2 --dataset Wikidata12k --model DE --seeds 0 1 2 --jobs 2
+    python examples/paper_tables.py --render
+
+Every run leaves one JSON file in `docs/results/`; a cell whose file is there is not run again. An interrupted run goes
+on where it stopped. Cells of one dataset, model and seed share their base model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from paper_cells import CELLS, Cell
+from paper_page import render
+
+from tkg_incremental import IncrementalTrainer, LearningSettings
+from tkg_incremental.ops.memory import keep_freed_memory
+from tkg_incremental.registry import make_dataset, make_model
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+RESULTS = REPOSITORY / "docs" / "results"
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="name the cells and which seeds have run")
+    parser.add_argument("--render", action="store_true", help="only write the page")
+    parser.add_argument(
+        "--table", type=int, nargs="*", help="cells of these tables; 0 for what the paper does not have"
+    )
+    parser.add_argument("--dataset", nargs="*", help="cells of these datasets")
+    parser.add_argument("--model", nargs="*", help="cells of these base models")
+    parser.add_argument("--cell", nargs="*", help="cells of these names")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0], help="seeds to run")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="cells to run side by side, each with its share of the cores"
+    )
+    parser.add_argument("--root", default="data", help="folder of the datasets")
+    parser.add_argument("--runs", type=Path, default=Path("runs/paper"), help="folder of checkpoints and base models")
+    parser.add_argument("--one", nargs=2, metavar=("KEY", "SEED"), help=argparse.SUPPRESS)  # a worker's single cell
+    return parser.parse_args()
+
+
+def chosen(options: argparse.Namespace) -> list[Cell]:
+    """The cells asked for, each run once though several tables show it."""
+    cells: dict[str, Cell] = {}
+    for cell in CELLS:
+        wanted = [
+            options.table is None or cell.table in options.table,
+            options.dataset is None or cell.dataset in options.dataset,
+            options.model is None or cell.model in options.model,
+            options.cell is None or cell.name in options.cell,
+        ]
+        if all(wanted):
+            cells.setdefault(cell.key, cell)
+    return list(cells.values())
+
+
+def result_file(cell: Cell, seed: int) -> Path:
+    return RESULTS / f"{cell.key}-{seed}.json"
+
+
+def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
+    """Runs one cell and leaves its result."""
+    keep_freed_memory()
+    begin = time.perf_counter()
+    dataset = make_dataset(cell.dataset, root)
+    model = make_model(cell.model, dataset, seed=seed)
+    strategy = cell.strategy()
+    trainer = IncrementalTrainer(
+        model,
+        dataset,
+        strategy,
+        run_dir=runs / f"{cell.key}-{seed}",
+        seed=seed,
+        settings=LearningSettings(optimizer=cell.optimizer),
+        # The base model is the published one for every cell, so that cells differ in their strategy alone.
+        base_settings=LearningSettings(optimizer="published"),
+        base_negatives="all" if model.decoder.similarity == "dot" else 500,
+    )
+    if trainer.folder is not None and trainer.folder.checkpoints:
+        trainer.resume()
+    scope = "future" if strategy.sees_future else "base"
+    trainer.pretrain(runs / f"{scope}-{cell.dataset}-{cell.model}-{seed}.pt")
+    result = trainer.fit().to_dict()
+    kept = {name: result[name] for name in ("dataset", "model", "strategy", "seed", "summary", "steps")}
+    command = f"python examples/paper_tables.py --dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
+    kept |= {"cell": cell.name, "optimizer": cell.optimizer, "commit": _commit(), "command": command}
+    kept["minutes"] = round((time.perf_counter() - begin) / 60, 1)
+    RESULTS.mkdir(exist_ok=True)
+    result_file(cell, seed).write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
+    return found.stdout.strip() or "unknown"
+
+
+def run_all(options: argparse.Namespace) -> None:
+    todo = [(cell, seed) for seed in options.seeds for cell in chosen(options) if not result_file(cell, seed).exists()]
+    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+
+    def work(task: tuple[Cell, int]) -> None:
+        cell, seed = task
+        print(f"{cell.key}, seed {seed}", flush=True)
+        shared = ["--root", options.root, "--runs", str(options.runs)]
+        subprocess.run([sys.executable, __file__, "--one", cell.key, str(seed), *shared], env=environment, check=True)
+
+    # The first cell of a base model makes it; the others must find it, so base models come first, one by one.
+    first: dict[tuple[str, ...], tuple[Cell, int]] = {}
+    for cell, seed in todo:
+        scope = "future" if cell.strategy().sees_future else "base"
+        if not (options.runs / f"{scope}-{cell.dataset}-{cell.model}-{seed}.pt").exists():
+            first.setdefault((scope, cell.dataset, cell.model, str(seed)), (cell, seed))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(work, first.values()))
+        list(pool.map(work, [task for task in todo if task not in first.values()]))
+
+
+def main() -> None:
+    options = parse_arguments()
+    if options.one:
+        key, seed = options.one
+        run(next(cell for cell in CELLS if cell.key == key), int(seed), options.root, options.runs)
+        return
+    if options.list:
+        for cell in chosen(options):
+            seeds = sorted(int(path.stem.rsplit("-", 1)[1]) for path in RESULTS.glob(f"{cell.key}-[0-9]*.json"))
+            print(f"table {cell.table}  {cell.dataset:12} {cell.model:5} {cell.name:32} seeds run: {seeds or 'none'}")
+        return
+    if not options.render:
+        run_all(options)
+    render(RESULTS, REPOSITORY / "docs" / "results.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""A strategy of our own: current facts against the facts they replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tkg_incremental.data import Snapshot
+from tkg_incremental.ops.answers import SIDES, AnswerIndex, query_columns
+from tkg_incremental.sampling.replay import ReplaySampling
+from tkg_incremental.strategies.candidates import Negatives, by_time, draw, sampled_logits
+from tkg_incremental.strategies.step import Step
+from tkg_incremental.strategies.strategy import Strategy
+from tkg_incremental.strategies.terms import Drift, Link, Losses, Replay, Term
+from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
+
+
+@dataclass
+class Sink(Term):
+    r"""Deleted facts sink into the crowd: each is held against random entities, :math:`n_k`, and has to score no
+    higher than they do,
+
+    .. math::
+        L_{sink} = \mathrm{softplus}\left( \phi(s, r, o', t) - \log \sum_k \exp \phi(s, r, n_k, t) \right),
+
+    both sides, mean over the rows. Unlike a label of 0 it asks for a rank, not for a score, so it works the same
+    for scores of any scale, and stops when a deleted fact is as unlikely as any other.
+
+    Args:
+        view: Facts to let go of.
+        negatives: Random entities a side.
+        weight: Weight of the loss.
+    """
+
+    view: View | None = field(default_factory=Deleted)
+    negatives: int = 50
+    weight: float = 1.0
+
+    def losses(self, step: Step, rows: Tensor) -> Losses:
+        rows = by_time(rows)
+        logits = sampled_logits(step.model, step, rows, draw(step, rows, self.negatives))
+        excess = logits[:, 0] - logits[:, 1:].logsumexp(1)
+        # A row for which there is nothing to draw has nothing to sink into.
+        return {"sink": self.weight * F.softplus(excess[excess.isfinite()]).sum() / len(rows)}
+
+    def examples(self, step: Step, rows: int) -> int:
+        return rows * 2 * self.negatives
+
+
+@dataclass(frozen=True)
+class Successors(View):
+    """Current facts that took the place of others: a query of theirs has deleted answers.
+
+    Args:
+        window: How many steps back the replaced facts reach.
+        limit: At most so many, drawn anew each step.
+    """
+
+    window: int = 10
+    limit: int = 10_000
+
+    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
+        current, deleted = snapshot.current, snapshot.deleted(self.window)
+        replaced = torch.zeros(len(current), dtype=torch.bool, device=current.device)
+        for side in SIDES:
+            replaced |= _answers(snapshot, deleted, side).has_answers(current)
+        rows = current[replaced]
+        return rows[torch.randperm(len(rows), generator=generator, device=rows.device)[: self.limit]]
+
+
+@dataclass
+class Contrast(Term):
+    r"""A current fact against one it replaced, drawn among the deleted answers of the same query:
+    :math:`\mathrm{softplus}(\phi(s, r, o', t) - \phi(s, r, o, t))`, both sides, mean over the rows.
+
+    Args:
+        view: Facts that took the place of others.
+        window: How many steps back the replaced facts reach.
+        weight: Weight of the loss.
+    """
+
+    view: View | None = field(default_factory=Successors)
+    window: int = 10
+    weight: float = 1.0
+
+    def losses(self, step: Step, rows: Tensor) -> Losses:
+        deleted = step.snapshot.deleted(self.window)
+        now = step.model(rows)
+        loss = now.new_zeros(())
+        for side in SIDES:
+            answers = _answers(step.snapshot, deleted, side)
+            query = answers.lookup(rows)
+            count = answers.counts[query]
+            some = count > 0
+            draws = torch.rand(len(rows), generator=step.generator, device=rows.device, dtype=torch.double)
+            place = answers.start[query] + (draws * count).long()
+            former = rows[some]
+            former[:, query_columns(side)[1]] = step.timeline.order[answers.columns[place[some]]]
+            loss = loss + F.softplus(step.model(former) - now[some]).sum()
+        return {"contrast": self.weight * loss / len(rows)}
+
+    def examples(self, step: Step, rows: int) -> int:
+        return rows * 3
+
+
+def _answers(snapshot: Snapshot, deleted: Tensor, side: str) -> AnswerIndex:
+    line = snapshot.timeline
+    return AnswerIndex(deleted, side, line.column_of, line.num_relations, line.num_steps)  # type: ignore[arg-type]
+
+
+class Supersede(Strategy):
+    r"""TIE, with the deleted facts held against what is true and against the crowd.
+
+    Two terms take the place of :math:`L_{del}`: :class:`Sink` pushes deleted facts down until random entities
+    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. Added facts are learnt
+    against all known entities.
+
+    Args:
+        facts_negatives: Negatives a side for added facts, or ``"all"``.
+        replay: ``"uniform"``, ``"frequency"`` or ``"inverse"`` sampling; :obj:`None` switches replay off.
+        window: How many steps back replayed and deleted facts reach.
+        replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
+        sink: Weight of the sinking; 0 leaves it out.
+        contrast: Weight of the contrast; 0 leaves it out.
+        rce: Weight of the replayed cross-entropy.
+        rkd: Weight of the distillation.
+        drift: Weight of the temporal regularisation.
+    """
+
+    def __init__(
+        self,
+        facts_negatives: Negatives = "all",
+        replay: ReplaySampling | None = "uniform",
+        window: int = 10,
+        replay_size: int | None = None,
+        sink: float = 1.0,
+        contrast: float = 1.0,
+        rce: float = 1.0,
+        rkd: float = 1.0,
+        drift: float = 1.0,
+    ) -> None:
+        terms: list[Term] = [Link(Added(), facts_negatives), Drift(drift)]
+        if sink:
+            terms.append(Sink(Deleted(window), weight=sink))
+        if contrast:
+            terms.append(Contrast(Successors(window), window, contrast))
+        if replay is not None:
+            size = 1000 * window if replay_size is None else replay_size
+            terms.append(Replay(Replayed(window, size, replay), weight=rce, distill=rkd))
+        super().__init__(terms, "Supersede")
