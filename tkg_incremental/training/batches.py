@@ -16,7 +16,7 @@ _PIECE = 512
 def spread(
     views: Sequence[Tensor | None], by_time: Sequence[bool], batch_size: int, generator: torch.Generator
 ) -> Iterator[list[Tensor | None]]:
-    """Batches of at most about ``batch_size`` rows over all views together, each view spread evenly.
+    """Batches of at most ``batch_size`` rows over all views together, each view spread evenly.
 
     Args:
         views: Rows ``[n, 4]`` of each term, or :obj:`None` for a term without rows.
@@ -27,11 +27,15 @@ def spread(
     total = sum(len(rows) for rows in views if rows is not None)
     batches = math.ceil(total / batch_size)
     parts: list[Sequence[Tensor | None]] = []
+    # Like dealing cards: a view begins with the batch after the one that the view before ended with.
+    dealt = 0
     for rows, grouped in zip(views, by_time, strict=True):
         if rows is None:
             parts.append([None] * batches)
         else:
-            parts.append(_shuffle(rows, grouped, generator).tensor_split(batches))
+            sizes = [len(range((batch - dealt) % batches, len(rows), batches)) for batch in range(batches)]
+            parts.append(_shuffle(rows, grouped, generator).split(sizes))
+            dealt += len(rows)
     yield from (list(batch) for batch in zip(*parts, strict=True))
 
 
