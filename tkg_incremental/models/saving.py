@@ -39,7 +39,7 @@ def load_model(path: str | os.PathLike[str], device: str | torch.device = "cpu")
         found = state.get("model") if isinstance(state, dict) else type(state).__name__
         raise CorruptFileError(path, f"expected a model of the zoo ({', '.join(ZOO)}; got {found!r})")
     sizes = state["sizes"]
-    model = ZOO[state["model"]](sizes["entity"], sizes["relation"], sizes["time"], **state["options"])  # type: ignore[arg-type]
+    model = ZOO[state["model"]](sizes["entity"], sizes["relation"], sizes["time"], **state["options"])
     model.load_state_dict(state["weights"])
     if state["catalog"] is not None:
         model.catalog = Catalog.from_state(state["catalog"])

@@ -52,7 +52,9 @@ class ProgressBar(Callback):
             self._epochs.close()
             self._epochs = None
         if self._steps is not None and record is not None:
-            shown = {name: f"{record[name]:.1f}" for name in ("C@10", "A@10", "DF@10") if name in record}
+            shown: dict[str, object] = {
+                name: f"{record[name]:.1f}" for name in ("C@10", "A@10", "DF@10") if name in record
+            }
             self._steps.set_postfix(shown, refresh=False)
             self._steps.update()
 

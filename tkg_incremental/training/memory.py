@@ -13,7 +13,8 @@ from tkg_incremental.models.base import TKGModel
 class StepMemory(Protocol):
     """The model before the step, and a mark that can be returned to."""
 
-    previous: TKGModel
+    @property
+    def previous(self) -> TKGModel: ...
 
     def mark(self) -> None:
         """Remembers the weights as they are now."""
