@@ -16,6 +16,8 @@ _MOST_STEPS = 30
 # Ranks up to here have a colour of their own.
 _SHADES = (1, 3, 10, 100)
 
+_HEAD = "<tr><th>question</th><th>no longer true</th><th>rank</th><th>last true</th><th>true now</th><th>rank</th></tr>"
+
 
 def ranks_around(changes: Changes, around: int = AROUND) -> dict[int, tuple[list[float], list[float]]]:
     """Ranks of the old and of the new answers of all handovers, by steps since the handover: before it as long as the
@@ -56,7 +58,9 @@ def handover_figure(changes: Changes) -> str:
     for which, kind, name in ((0, "s1", "old"), (1, "s0", "new")):
         values = [median(found[o][which]) if o in found else None for o in offsets]
         tips = [
-            f"{label} steps: median rank of the {name} answer {value or 0:.1f} ({len(found.get(o, ([],))[0])} handovers)"
+            f"{label} steps: median rank of the {name} answer {value:.1f}, {len(found[o][0])} handovers"
+            if value
+            else ""
             for o, label, value in zip(offsets, labels, values, strict=True)
         ]
         drawing += frame.line(values, kind, tips)
@@ -64,9 +68,9 @@ def handover_figure(changes: Changes) -> str:
     old, new = found[0]
     won = 100 * sum(n < o for o, n in zip(old, new, strict=True)) / len(old)
     text = (
-        f"<strong>Right after learning the step of the handover, the new answer ranks above the old one in {won:.0f}% of "
-        f"{len(old)} handovers.</strong> Each rank is among all entities known at the step, asked about that step of the "
-        "model that has just learnt it. Left of the dashed line the old answer is true, right of it the new one."
+        f"<strong>Right after learning the step of the handover, the new answer ranks above the old one in {won:.0f}% "
+        f"of {len(old)} handovers.</strong> Each rank is among all entities known at the step, asked about that step "
+        "of the model that has just learnt it. Left of the dashed line the old answer is true, right of it the new one."
     )
     legend = key("s1", "old answer") + key("s0", "new answer")
     label = f"Median rank of old and new answers around a handover; the new one is above in {won:.0f}%"
@@ -145,12 +149,10 @@ def lingering_tables(changes: Changes) -> str:
     parts: list[str] = []
     for record in reversed(changes.deleted):
         rows = "".join(_lingering(fact, changes.labels) for fact in record.facts)
-        body = (
-            '<div class="scroll"><table class="lingering"><thead><tr><th>question</th><th>no longer true</th><th>rank</th>'
-            f"<th>last true</th><th>true now</th><th>rank</th></tr></thead><tbody>{rows}</tbody></table></div>"
-            if rows
-            else "<p>None.</p>"
+        table = (
+            f'<div class="scroll"><table class="lingering"><thead>{_HEAD}</thead><tbody>{rows}</tbody></table></div>'
         )
+        body = table if rows else "<p>None.</p>"
         share = f"{record.found} of {record.asked} questions" if record.asked else "nothing was deleted"
         is_open = " open" if record is changes.deleted[-1] else ""
         parts.append(

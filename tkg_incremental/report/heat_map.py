@@ -44,8 +44,10 @@ def alpha_figure(result: Result, labels: list[str]) -> str:
             size = f'width="{frame.slot + 0.5:.2f}" height="{cell + 0.5:.2f}"'
             parts.append(f'<rect class="h{shade}" x="{x:.1f}" y="{y:.1f}" {size}>{tip}</rect>')
     bottom = frame.top + len(times) * cell
-    for j in sparse(names, WIDE - LEFT, WIDE_DIGIT):
-        parts.append(f'<text class="tx" x="{frame.x(j):.1f}" y="{bottom + 24:.1f}">{escape(names[j])}</text>')
+    parts += [
+        f'<text class="tx" x="{frame.x(j):.1f}" y="{bottom + 24:.1f}">{escape(names[j])}</text>'
+        for j in sparse(names, WIDE - LEFT, WIDE_DIGIT)
+    ]
     stride = math.ceil(30 / cell)
     for i in range(0, len(times), stride):
         y = frame.top + (i + 0.5) * cell + 4

@@ -171,6 +171,6 @@ def _labels(result: Result) -> list[str]:
 
 
 def _show(value: float) -> str:
-    if isinstance(value, float) and math.isnan(value):
+    if math.isnan(value):
         return "–"
-    return short(value) if isinstance(value, int) or abs(value) >= 1000 else f"{value:.2f}".replace("-", "−")
+    return short(value) if value == int(value) or abs(value) >= 1000 else f"{value:.2f}".replace("-", "−")

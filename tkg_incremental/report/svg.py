@@ -84,9 +84,8 @@ class Frame:
         middle = (self.left + self.width - self.right) / 2
         parts.append(f'<text class="title" x="{middle:.0f}" y="{self.height - 6}">{escape(x_title)}</text>')
         half = (self.top + self.height - self.bottom) / 2
-        parts.append(
-            f'<text class="title" transform="translate({self.digit * 1.4:.0f} {half:.0f}) rotate(-90)" x="0" y="0">{escape(y_title)}</text>'
-        )
+        turn = f'transform="translate({self.digit * 1.4:.0f} {half:.0f}) rotate(-90)"'
+        parts.append(f'<text class="title" {turn}>{escape(y_title)}</text>')
         return "".join(parts)
 
     def line(self, values: Sequence[float | None], kind: str, tips: Sequence[str] = (), start: int = 0) -> str:
