@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from tkg_incremental.data import Snapshot
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import Step, Strategy
+from tkg_incremental.strategies.terms import known_before
 from tkg_incremental.training.batches import spread
 from tkg_incremental.training.early_stopping import EarlyStopping
 from tkg_incremental.training.optimizers import OPTIMIZERS, PublishedAdam, RowAdam
@@ -55,13 +57,14 @@ class LearningSettings:
         if not self.lr > 0:
             raise ValueError(f"lr must be above 0 (got {self.lr})")
 
-    def make_optimizer(self, model: TKGModel, strategy: Strategy) -> PublishedAdam | RowAdam:
+    def make_optimizer(self, model: TKGModel, strategy: Strategy, snapshot: Snapshot) -> PublishedAdam | RowAdam:
         """The optimiser of one step."""
         if self.optimizer == "published":
             decay = 1e-4 if self.weight_decay is None else self.weight_decay
             return PublishedAdam(model, self.lr, decay, self.max_norm)
         pull = sum(term.pull for term in strategy.terms)
-        return RowAdam(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull)
+        # What is new at this step has nowhere to be pulled back to.
+        return RowAdam(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull, partial(known_before, snapshot))
 
 
 class StepLearner:
@@ -88,7 +91,7 @@ class StepLearner:
         validate: Callable[[], float],
     ) -> None:
         self.strategy, self.settings, self.validate = strategy, settings, validate
-        self.optimizer = settings.make_optimizer(model, strategy)
+        self.optimizer = settings.make_optimizer(model, strategy, snapshot)
         self._memory = self.optimizer.memory
         self.step = Step(snapshot, model, self._memory.previous, negatives, generator)
         self.views: list[Tensor | None] = [

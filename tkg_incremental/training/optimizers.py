@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.encoder import Axis
 from tkg_incremental.training.memory import Growing, StepMemory, TouchedRows, WholeCopy
 
 
@@ -65,6 +67,7 @@ class RowAdam:
         weight_decay: Weight of the L2 penalty on touched rows.
         max_norm: The norm of the whole gradient is clipped to this.
         pull: Adds ``pull`` × (row − row before the step) to the gradient of touched rows.
+        pulled: Tells of rows of an axis which are pulled; by default all.
         betas: Decay of the running averages of the gradient and its square.
         eps: Added to the denominator.
     """
@@ -76,10 +79,12 @@ class RowAdam:
         weight_decay: float = 0.0,
         max_norm: float = 1.0,
         pull: float = 0.0,
+        pulled: Callable[[Axis, Tensor], Tensor] | None = None,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
-        self.lr, self.weight_decay, self.max_norm, self.pull = lr, weight_decay, max_norm, pull
+        self.lr, self.weight_decay, self.max_norm = lr, weight_decay, max_norm
+        self.pull, self._pulled, self._axes = pull, pulled, model.encoder.axes
         self.betas, self.eps = betas, eps
         model.encoder.sparse_gradients = True
         self._tables = model.encoder.tables()
@@ -108,7 +113,10 @@ class RowAdam:
                 slots = self.rows.slots(name, index)
                 value = table.index_select(0, index)
                 if self.pull:
-                    gradient = gradient.add(value - self.rows.former_of_slots(name, slots), alpha=self.pull)
+                    change = value - self.rows.former_of_slots(name, slots)
+                    if self._pulled is not None:
+                        change *= self._pulled(self._axes[name], index)[:, None]
+                    gradient = gradient.add(change, alpha=self.pull)
                 touched.append((name, index, slots, value, gradient))
         if not touched:
             return
