@@ -9,7 +9,7 @@ from typing import Any
 from tkg_incremental import IncrementalTrainer
 from tkg_incremental.cli.options import RunOptions
 from tkg_incremental.cli.progress import watchers
-from tkg_incremental.cli.report import write_report_of
+from tkg_incremental.cli.report import report_of
 from tkg_incremental.cli.run import train
 from tkg_incremental.registry import DATASETS, STRATEGIES
 from tkg_incremental.training import Callback, StepLearner
@@ -73,5 +73,4 @@ def run(model_name: str) -> None:
     run_dir, published = arguments.pop("run_dir"), arguments.pop("published")
     options = RunOptions(model=model_name, optimizer="published" if published else "rowwise", **arguments)
     print(f"\n{train(options, run_dir, [*watchers(), Interviewer()], overwrite=True)}")
-    report = write_report_of(Path(run_dir))
-    print(f"\nWritten to {run_dir}: metrics.json, model.pt{', report.html' if report else ''}")
+    print(f"\nWritten to {run_dir}: metrics.json, model.pt, {report_of(Path(run_dir)).name}")

@@ -43,4 +43,4 @@ def cached(folder: Path) -> str:
     if built:
         return f"ready, {sum(path.stat().st_size for path in built) / 1e6:.1f} MB"
     raw = folder / "raw"
-    return "downloaded" if raw.is_dir() and any(raw.iterdir()) else "–"
+    return "raw files" if raw.is_dir() and any(raw.iterdir()) else "–"

@@ -7,8 +7,9 @@ import webbrowser
 from pathlib import Path
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run
-from tkg_incremental.cli.errors import OK, UsageError
+from tkg_incremental.cli.errors import OK, BadDataError
 from tkg_incremental.cli.opened import open_result
+from tkg_incremental.report import write_report
 
 DESCRIPTION = """
 Write report.html into the folder of a run: one self-contained page with the metrics step by step,
@@ -27,20 +28,17 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    open_result(args.run_dir)  # says what is wrong, if anything is
-    path = write_report_of(args.run_dir)
-    if path is None:
-        raise UsageError("reports need the package matplotlib: pip install 'tkg-incremental[report]'")
+    path = report_of(args.run_dir)
     print(path)
-    if args.open:
-        webbrowser.open(path.absolute().as_uri())
+    if args.open and not webbrowser.open(path.absolute().as_uri()):
+        raise BadDataError(f"there is no browser to open '{path}' with")
     return OK
 
 
-def write_report_of(run_dir: Path) -> Path | None:
-    """Writes the report of a run and says where it is, unless what that takes is not installed."""
+def report_of(run_dir: Path) -> Path:
+    """Writes the report of a run, and says where it is."""
+    open_result(run_dir)  # says what is wrong with the metrics, if anything is
     try:
-        from tkg_incremental.report import write_report
-    except ImportError:
-        return None
-    return Path(write_report(run_dir))
+        return write_report(run_dir)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadDataError(f"'{run_dir / 'changes.json'}' is damaged or of another version: {error!r}") from error

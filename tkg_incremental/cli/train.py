@@ -13,7 +13,7 @@ from tkg_incremental.cli.config_file import read_config
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
 from tkg_incremental.cli.options import OPTION_NAMES, RunOptions
 from tkg_incremental.cli.progress import watchers
-from tkg_incremental.cli.report import write_report_of
+from tkg_incremental.cli.report import report_of
 from tkg_incremental.cli.run import holds_run, train
 from tkg_incremental.cli.train_flags import add_flags
 
@@ -57,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nStopped. {hint if holds_run(run_dir) else 'There is nothing to resume yet.'}", file=sys.stderr)
         raise
     print(result)
-    report = ", report.html" if write_report_of(run_dir) is not None else ""
-    print(f"\nWritten to {run_dir}: metrics.json, model.pt{report}")
+    print(f"\nWritten to {run_dir}: metrics.json, model.pt, {report_of(run_dir).name}")
     return OK
 
 

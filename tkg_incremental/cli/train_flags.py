@@ -10,13 +10,15 @@ from tkg_incremental.cli.options import DEFAULTS
 from tkg_incremental.models.zoo import DECODERS
 from tkg_incremental.registry import MODELS, STRATEGIES
 
-STRATEGY_HELP = """\
-ft         fine-tuning: the facts that are new
-tr         ft, and vectors may not drift far from the step before
-tie        tr, and past facts are replayed, and facts that ended are unlearnt
-agem       tie with gradients projected so that replayed facts do not suffer
-fb         all facts of the last steps: slow, a yardstick
-fb_future  all facts of all steps at once, also future ones: a yardstick"""
+STRATEGY_HELP = {
+    "ft": "fine-tuning: the facts that are new",
+    "tr": "ft, and vectors may not drift far from the step before",
+    "tie": "tr, and past facts are replayed, and facts that ended are unlearnt",
+    "fb": "all facts of the last steps: slow, a yardstick",
+    "fb_future": "all facts of all steps at once, future ones too: a yardstick",
+    "agem": "tie, with gradients that do not harm replayed facts instead of their loss",
+    "supersede": "tie, and an answer that was replaced must rank below its successor",
+}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +41,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     folder.add_argument("--base", metavar="FILE", help="share the base model between runs: read it, or leave it there")
     add_data(parser.add_argument_group("what to learn", f"By default the dataset {DEFAULTS.dataset}."))
     add_model(parser.add_argument_group("the model"))
-    add_strategy(parser.add_argument_group("what to learn it from at each step", STRATEGY_HELP))
+    add_strategy(parser.add_argument_group("what to learn it from at each step", explain(STRATEGY_HELP)))
     add_learning(
         parser.add_argument_group("how to learn", "Where two defaults are given, the first is for small datasets.")
     )
@@ -85,3 +87,9 @@ def add_learning(group: argparse._ActionsContainer) -> None:
         metavar="NAME",
         help="rowwise moves what a batch touches; published is the dense Adam of the released TIE code (rowwise)",
     )
+
+
+def explain(meanings: dict[str, str]) -> str:
+    """Names and what they mean, below each other."""
+    width = max(map(len, meanings))
+    return "\n".join(f"{name:{width}}  {meaning}" for name, meaning in meanings.items())

@@ -1,0 +1,131 @@
+"""Mistakes of a user: a code that scripts can rely on, one line, no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tkg_incremental import __version__
+from tkg_incremental.cli import COMMANDS, main
+from tkg_incremental.cli.train_flags import STRATEGY_HELP
+from tkg_incremental.datasets import DataError
+from tkg_incremental.registry import STRATEGIES
+
+Fails = Callable[..., str]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--epochs", "0"], "--epochs: expected a whole number of at least 1 (got '0')"),
+        (["--lr", "fast"], "--lr: invalid float value: 'fast'"),
+        (["--lr", "-1"], "lr must be above 0 (got -1.0)"),
+        (["--negatives", "some"], "expected a whole number of at least 1 (got 'some')"),
+        (["--model", "TransX"], "--model: expected one of DE, HyTE, Static (got 'TransX')"),
+        (["--strategy", "magic"], "--strategy: expected one of ft, tr, tie, "),
+        (["--model", "HyTE", "--decoder", "complex"], "--decoder: HyTE comes with a decoder of its own"),
+        (["--hidden-channels", "7"], "hidden_channels must be even with the decoder 'complex' (got 7)"),
+        (["--device", "gpu"], "--device: expected auto, cpu, cuda or mps (got 'gpu')"),
+        (["--device", "mps"], "torch finds no mps device here"),
+        (["--dataset", "WorldLeaders"], "give either --dataset or --facts, and not both"),
+        (["--epoch", "1"], "unrecognized arguments: --epoch 1"),
+    ],
+)
+def test_bad_usage_of_train(quick: list[str], tmp_path: Path, fails: Fails, flags: list[str], said: str) -> None:
+    if flags[1] == "mps" and pytest.importorskip("torch").backends.mps.is_available():
+        pytest.skip("there is an mps device here")
+    assert said in fails(2, *quick, *flags, "--run-dir", tmp_path / "run")
+    assert not (tmp_path / "run").exists()  # so that the next try needs no --overwrite
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\tb\n", "line 1"),
+        ("a\tb\tc\tsoon\n", "line 1"),
+        ("", "expected"),
+    ],
+)
+def test_bad_facts(tmp_path: Path, fails: Fails, text: str, said: str) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text(text)
+    found = fails(3, "train", "--facts", path, "--run-dir", tmp_path / "run")
+    assert str(path) in found
+    assert said in found
+    assert not (tmp_path / "run").exists()
+
+
+def test_missing_files(tmp_path: Path, fails: Fails) -> None:
+    assert "there is no" in fails(3, "train", "--facts", tmp_path / "none.tsv", "--run-dir", tmp_path / "run")
+    assert "none.toml" in fails(3, "train", "--config", tmp_path / "none.toml")
+    assert "go with --facts" in fails(2, "train", "--val", tmp_path / "val.tsv")
+
+
+def test_download_that_fails(tmp_path: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TKG_INCREMENTAL_MIRROR", str(tmp_path / "empty mirror"))
+    flags = ["--dataset", "yago11k", "--root", tmp_path / "data", "--run-dir", tmp_path / "run"]
+    assert "train.txt" in fails(3, "train", *flags)
+
+
+def test_diverging_training_fails_without_a_traceback(
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--lr", "1e30", "--optimizer", "published", "--epochs", "9", "--run-dir", str(tmp_path / "run")]
+    assert main([*quick, *flags]) == 1
+    said = capsys.readouterr().err
+    assert "a smaller learning rate may help" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_debug_shows_where(tmp_path: Path, before: bool) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("a\tb\n")
+    command = ["train", "--facts", str(path), "--run-dir", str(tmp_path / "run")]
+    with pytest.raises(DataError):
+        main(["--debug", *command] if before else [*command, "--debug"])
+
+
+def test_damaged_run_file(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
+    for text in ("{", '{"no such option": 1}', "[1]"):
+        (tmp_path / "run.json").write_text(text)
+        assert "is damaged or of another version" in fails(3, "train", "--resume", "--run-dir", tmp_path)
+
+
+# Help --------------------------------------------------------------------------------------------------
+
+
+def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--help"])
+    assert exit_.value.code == 0
+    overview = capsys.readouterr().out
+    assert "exit codes:" in overview
+    for command in COMMANDS:
+        name = command.__name__.rpartition(".")[2]
+        assert f"\n    {name} " in overview
+        with pytest.raises(SystemExit) as exit_:
+            main([name, "--help"])
+        assert exit_.value.code == 0
+        text = capsys.readouterr().out
+        assert "examples:" in text
+        assert f"  tkg-incremental {name}" in text
+        assert "--debug" not in text
+
+
+def test_every_strategy_is_explained() -> None:
+    assert list(STRATEGY_HELP) == list(STRATEGIES)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"tkg-incremental {__version__}\n"
+
+
+def test_no_command_is_bad_usage(fails: Fails) -> None:
+    assert "required: COMMAND" in fails(2)
+    assert "invalid choice: 'trian'" in fails(2, "trian")

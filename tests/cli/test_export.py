@@ -1,0 +1,72 @@
+"""Embeddings with their names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tkg_incremental.cli import main
+from tkg_incremental.data import TimeAxis, Vocabulary
+from tkg_incremental.data.catalog import Catalog
+from tkg_incremental.models import HyTE, load_model, save_model
+
+Fails = Callable[..., str]
+
+
+def read_tsv(path: Path) -> list[list[str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file, delimiter="\t"))
+
+
+def load(folder: Path, kind: str) -> dict[str, torch.Tensor]:
+    if kind == "numpy":
+        with np.load(folder / "embeddings.npz", allow_pickle=False) as arrays:
+            return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
+    return dict(pytest.importorskip("safetensors.torch").load_file(folder / "embeddings.safetensors"))
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "numpy"])
+def test_tables_and_names(runs: dict[str, Path], tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(runs["tie-0"]), "--to", str(tmp_path / "out"), "--format", kind]) == 0
+    assert "entity_vectors [35, 8]" in capsys.readouterr().out
+    model = load_model(runs["tie-0"] / "model.pt")
+    catalog = model.catalog
+    assert catalog is not None
+    found = load(tmp_path / "out", kind)
+    assert set(found) == {"entity_vectors", "frequency", "phase", "relation_vectors"}
+    for name, table in model.encoder.tables().items():
+        assert torch.equal(found[name], table)
+    _, *entities = read_tsv(tmp_path / "out" / "entities.tsv")
+    assert [name for _, name, _ in entities] == catalog.entities.names
+    assert [int(i) for i, _, _ in entities] == list(range(35))
+    first = {name: step for _, name, step in entities}
+    assert (first["Aland"], first["leader 2 of Genovia"]) == ("2000", "2008")
+    assert read_tsv(tmp_path / "out" / "relations.tsv") == [["id", "name"], ["0", "leads"]]
+    assert read_tsv(tmp_path / "out" / "steps.tsv")[24] == ["23", "2023"]
+    assert ["relation_vectors", "relation", "1", "8"] in read_tsv(tmp_path / "out" / "tables.tsv")
+
+
+def test_awkward_names_and_entities_without_facts(tmp_path: Path) -> None:
+    names = ["a\tb", 'say "hi"', "two\nlines", "日本"]
+    model = HyTE(4, 1, 2, hidden_channels=4)
+    axis = TimeAxis.from_instants([1990, 1991])
+    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, torch.tensor([0, 1, 2, 0]))
+    save_model(model, tmp_path / "run" / "model.pt")
+    assert main(["export", str(tmp_path / "run"), "--to", str(tmp_path), "--format", "numpy"]) == 0
+    _, *rows = read_tsv(tmp_path / "entities.tsv")
+    assert [row[1:] for row in rows] == [[names[0], "1990"], [names[1], "1991"], [names[2], ""], [names[3], "1990"]]
+    assert {axis for _, axis, *_ in read_tsv(tmp_path / "tables.tsv")[1:]} == {"entity", "relation", "time"}
+
+
+def test_errors(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
+    assert "required: --to" in fails(2, "export", runs["tie-0"])
+    said = fails(2, "export", runs["tie-0"], "--to", tmp_path, "--format", "csv")
+    assert "expected one of safetensors, numpy (got 'csv')" in said
+    assert "there is no run folder" in fails(3, "export", tmp_path / "none", "--to", tmp_path)
+    (tmp_path / "file").write_text("")
+    assert "tkg-incremental export: error:" in fails(3, "export", runs["tie-0"], "--to", tmp_path / "file")

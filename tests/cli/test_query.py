@@ -1,0 +1,88 @@
+"""Questions to a run folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tkg_incremental.cli import main
+from tkg_incremental.models import load_model
+
+Fails = Callable[..., str]
+
+
+def ask(run_dir: Path, *rest: str) -> list[str]:
+    return ["query", str(run_dir), "?", "leads", "Aland", *rest]
+
+
+def test_answers_are_those_of_the_model(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(ask(runs["tie-0"], "--at", "2021", "-k", "3")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    expected = load_model(runs["tie-0"] / "model.pt").query(None, "leads", "Aland", "2021", k=3)
+    assert lines[0] == "? · leads · Aland"
+    assert lines[1].split() == ["2021", "score"]
+    assert [line.split()[0] for line in lines[3:]] == ["1", "2", "3"]
+    for line, answer in zip(lines[3:], expected, strict=True):
+        assert answer.name in line
+
+
+def test_several_times_side_by_side(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(ask(runs["tie-0"], "--at", "2000", "--at", "2023-05-01", "-k", "4")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["2000", "score", "2023-05-01", "(2023)", "score"]
+    model = load_model(runs["tie-0"] / "model.pt")
+    early, late = (model.query(None, "leads", "Aland", year, k=4) for year in ("2000", "2023"))
+    for line, a, b in zip(lines[3:], early, late, strict=True):
+        assert line.index(a.name) < line.rindex(b.name)
+
+
+def test_json_and_the_other_side(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert (
+        main(["query", str(runs["tie-0"]), "leader 0 of Aland", "leads", "?", "--at", "2001", "-k", "2", "--json"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    expected = load_model(runs["tie-0"] / "model.pt").query("leader 0 of Aland", "leads", None, "2001", k=2)
+    assert found == {"2001": [{"name": answer.name, "score": answer.score} for answer in expected]}
+
+
+def test_model_file_is_all_it_needs(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(runs["tie-0"] / "model.pt", tmp_path)
+    capsys.readouterr()
+    assert main(ask(tmp_path, "--at", "2021")) == 0
+    moved = capsys.readouterr().out
+    assert main(ask(runs["tie-0"], "--at", "2021")) == 0
+    assert capsys.readouterr().out == moved
+
+
+def test_names_and_times_that_are_not_there(runs: dict[str, Path], fails: Fails) -> None:
+    run = runs["tie-0"]
+    said = fails(3, "query", run, "?", "leads", "aland", "--at", "2021")
+    assert "no entity is called 'aland'; the nearest are 'Aland'" in said
+    assert "no relation is called 'lead'; the nearest are 'leads'" in fails(
+        3, "query", run, "?", "lead", "Aland", "--at", "2021"
+    )
+    assert "time must lie in 2000 … 2023 (got '1850')" in fails(3, *ask(run, "--at", "1850"))
+    assert "expected a year or a date" in fails(3, *ask(run, "--at", "yesterday"))
+
+
+def test_bad_questions(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
+    run = runs["tie-0"]
+    for head, rel, tail in (("?", "leads", "?"), ("leader 0 of Aland", "leads", "Aland"), ("?", "?", "Aland")):
+        assert 'exactly one of HEAD and TAIL must be "?"' in fails(2, "query", run, head, rel, tail, "--at", "2021")
+    assert "required: --at" in fails(2, *ask(run))
+    assert "at least 1 (got '0')" in fails(2, *ask(run, "--at", "2021", "-k", "0"))
+    assert "there is no run folder" in fails(3, *ask(tmp_path / "none", "--at", "2021"))
+    assert "has no model.pt" in fails(3, *ask(tmp_path, "--at", "2021"))
+
+
+def test_damaged_model(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
+    content = (runs["tie-0"] / "model.pt").read_bytes()
+    (tmp_path / "model.pt").write_bytes(content[:-1])
+    assert "cannot load" in fails(3, *ask(tmp_path, "--at", "2021"))

@@ -1,0 +1,150 @@
+"""Training from flags and files, into folders that are empty or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tkg_incremental.cli import main
+from tkg_incremental.cli.options import RunOptions
+from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.training import Result
+
+Fails = Callable[..., str]
+
+
+def metrics(run_dir: Path) -> dict[str, object]:
+    """All that a run found, apart from how long it took."""
+    found = json.loads((run_dir / "metrics.json").read_text())
+    for record in [found["summary"], *found["steps"]]:
+        del record["epoch_seconds"]
+    return dict(found)
+
+
+def test_what_a_run_leaves_and_says(
+    quick: list[str], tmp_path: Path, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*quick, "--run-dir", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    assert "TIE · DE · TabularTKG · seed 0 · 8 steps" in said.out
+    assert "TabularTKG(24 steps 2000 … 2023, 35 entities, 1 relations" in said.err
+    assert "2023: C@10" in said.err  # a line for each step where there is no terminal
+    for name in ("config.json", "run.json", "metrics.json", "model.pt", "changes.json"):
+        assert (tmp_path / "run" / name).is_file()
+    assert metrics(tmp_path / "run") == metrics(runs["tie-0"])  # the same flags, the same run
+    assert metrics(tmp_path / "run") != metrics(runs["tie-1"])
+
+
+def test_default_folder_names_the_run(
+    quick: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*quick, "--model", "hyte", "--strategy", "FT", "--seed", "3"]) == 0
+    run_dir = tmp_path / "runs" / "my facts-HyTE-ft-3"
+    result = Result.load(run_dir / "metrics.json")
+    assert (result.model, result.strategy, result.seed) == ("HyTE", "FT", 3)
+    assert "holds an earlier run" in fails(3, *quick, "--model", "hyte", "--strategy", "FT", "--seed", "3")
+
+
+def test_earlier_run_is_kept_unless_told_otherwise(quick: list[str], tmp_path: Path, fails: Fails) -> None:
+    run_dir = tmp_path / "run"
+    assert main([*quick, "--run-dir", str(run_dir)]) == 0
+    before = (run_dir / "metrics.json").read_bytes()
+    said = fails(3, *quick, "--seed", "1", "--run-dir", run_dir)
+    assert f"'{run_dir}' holds an earlier run: --resume continues it, --overwrite replaces it" in said
+    assert (run_dir / "metrics.json").read_bytes() == before
+    assert main([*quick, "--seed", "1", "--run-dir", str(run_dir), "--overwrite"]) == 0
+    assert Result.load(run_dir / "metrics.json").seed == 1
+    assert "not allowed with" in fails(2, *quick, "--run-dir", run_dir, "--overwrite", "--resume")
+
+
+def test_resume_needs_no_other_flag_and_takes_none_that_differs(
+    quick: list[str], tmp_path: Path, fails: Fails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = tmp_path / "run"
+    assert main([*quick, "--run-dir", str(run_dir)]) == 0
+    found = metrics(run_dir)
+    (run_dir / "metrics.json").unlink()
+    assert main(["train", "--resume", "--run-dir", str(run_dir)]) == 0
+    assert metrics(run_dir) == found
+    assert main([*quick, "--resume", "--run-dir", str(run_dir)]) == 0  # the same flags again do no harm
+    said = fails(2, "train", "--resume", "--run-dir", run_dir, "--hidden-channels", "16")
+    assert "--hidden-channels: the run in" in said
+    assert "was begun with 8 (got 16)" in said
+    assert "no run to resume" in fails(3, "train", "--resume", "--run-dir", tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["run.toml", "run.yaml"])
+def test_config_file(quick: list[str], facts: Path, tmp_path: Path, runs: dict[str, Path], name: str) -> None:
+    if name.endswith("yaml"):
+        pytest.importorskip("yaml")
+    sign = "=" if name.endswith("toml") else ":"
+    options = {
+        "facts": str(facts),
+        "run-dir": str(tmp_path / "run"),
+        "epochs": 2,
+        "hidden_channels": 8,
+        "negatives": 5,
+        "lr": 0.5,
+        "seed": 7,
+    }
+    lines = "".join(f"{key} {sign} {json.dumps(value)}\n" for key, value in options.items())
+    (tmp_path / name).write_text(lines)
+    # Flags go before what the file says: with these two the run is that of the fixture.
+    assert main(["train", "--config", str(tmp_path / name), "--seed", "1", "--lr", "0.005"]) == 0
+    assert metrics(tmp_path / "run") == metrics(runs["tie-1"])
+
+
+def test_flag_for_data_replaces_that_of_the_file(quick: list[str], tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('dataset = "YAGO11k"\nepochs = 1\n')
+    assert main([*quick, "--config", str(tmp_path / "run.toml"), "--run-dir", str(tmp_path / "run")]) == 0
+    assert Result.load(tmp_path / "run" / "metrics.json").dataset == "TabularTKG"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "said"),
+    [
+        ("run.toml", "epoch = 3", 2, "unknown option 'epoch'; did you mean epochs"),
+        ("run.toml", "epochs = [3]", 2, "epochs must be a number or a string (got [3])"),
+        ("run.toml", "epochs = -3", 2, "argument --epochs: expected a whole number of at least 1 (got '-3')"),
+        ("run.toml", 'dataset = "YAGO11k"\nfacts = "x"', 2, "either --dataset or --facts"),
+        ("run.toml", "epochs = ", 3, "cannot be read"),
+        ("run.yaml", "epochs: [", 3, "cannot be read"),
+        ("run.yaml", "- epochs", 3, "must hold options with their values (got list)"),
+        ("run.json", "{}", 2, "must be a .toml, .yaml or .yml file"),
+    ],
+)
+def test_config_file_in_error(tmp_path: Path, fails: Fails, name: str, text: str, code: int, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert said in fails(code, "train", "--config", tmp_path / name, "--run-dir", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_own_splits(facts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = facts.read_text().splitlines(keepends=True)
+    for name, part in {"train": lines[:26], "test": lines[26:]}.items():
+        (tmp_path / f"{name}.tsv").write_text("".join(part))
+    data = ["--facts", str(tmp_path / "train.tsv"), "--test", str(tmp_path / "test.tsv")]
+    flags = ["--epochs", "1", "--hidden-channels", "4", "--run-dir", str(tmp_path / "run")]
+    assert main(["train", *data, *flags, "--binning", "count", "--threshold", "9"]) == 0
+    # Five facts begin in 2000 and end in 2003: ten dates, more than nine, and so on.
+    assert "TabularTKG(5 steps 2000–2003 … 2020–2023" in capsys.readouterr().err
+    stored = RunOptions.load(tmp_path / "run")
+    assert (stored.binning, stored.threshold, stored.test) == ("count", 9, str(tmp_path / "test.tsv"))
+
+
+def test_defaults_follow_the_size_of_the_graph() -> None:
+    chosen = ("hidden_channels", "epochs", "patience", "lr")
+    small = RunOptions().suited_to(SyntheticTKG(num_entities=50, num_steps=4))
+    large = RunOptions(epochs=7).suited_to(SyntheticTKG(num_entities=30_000, num_steps=4, val=0, test=0))
+    assert [getattr(small, name) for name in chosen] == [64, 20, 5, 5e-3]
+    assert [getattr(large, name) for name in chosen] == [128, 7, 20, 1e-3]
+
+
+def test_shared_base_model(quick: list[str], tmp_path: Path, runs: dict[str, Path]) -> None:
+    for name in ("a", "b"):
+        assert main([*quick, "--base", str(tmp_path / "base.pt"), "--run-dir", str(tmp_path / name)]) == 0
+    assert metrics(tmp_path / "a") == metrics(tmp_path / "b") == metrics(runs["tie-0"])
