@@ -1,0 +1,64 @@
+"""Whole runs that take a second, and what can be compared of two of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tkg_incremental import IncrementalTrainer, LearningSettings
+from tkg_incremental.datasets import SyntheticTKG, TKGDataset
+from tkg_incremental.models import DE, TKGModel
+from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy
+from tkg_incremental.training import Result
+
+QUICK = LearningSettings(epochs=2, batch_size=64, lr=0.01)
+STRATEGIES = ("ft", "ft all", "tr", "tie", "fb", "fb_future", "agem")
+
+
+def small_graph() -> SyntheticTKG:
+    """Ten steps, of which 7 to 9 are learnt one by one."""
+    return SyntheticTKG(num_entities=24, num_relations=2, num_steps=10, facts_per_step=30, added_per_step=6)
+
+
+def small(name: str) -> Strategy:
+    return {
+        "ft": lambda: FT(negatives=5),
+        "ft all": lambda: FT("all", negatives="all"),
+        "tr": lambda: TR(negatives=5, shared=True),
+        "tie": lambda: TIE(negatives=5, replay_negatives=3, replay_size=20, window=3, replay="inverse"),
+        "fb": lambda: FB(window=2, negatives=5),
+        "fb_future": FBFuture,
+        "agem": lambda: AGEM(window=3, replay_size=20),
+    }[name]()
+
+
+def trainer_for(
+    dataset: TKGDataset, strategy: Strategy, kind: Any = DE, seed: int = 0, **options: Any
+) -> IncrementalTrainer:
+    model = kind.from_dataset(dataset, hidden_channels=4, seed=seed)
+    options = {"settings": QUICK, "callbacks": [], "device": "cpu", **options}
+    return IncrementalTrainer(model, dataset, strategy, seed=seed, **options)
+
+
+def run(*args: Any, **options: Any) -> IncrementalTrainer:
+    trainer = trainer_for(*args, **options)
+    trainer.pretrain()
+    trainer.fit()
+    return trainer
+
+
+def weights(model: TKGModel) -> dict[str, Tensor]:
+    return copy.deepcopy(model.state_dict())
+
+
+def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+def comparable(result: Result) -> str:
+    """All of a result but how long it took."""
+    steps = [{k: v for k, v in step.items() if k != "epoch_seconds"} for step in result.steps]
+    return repr([steps, result.history, result.alpha])
