@@ -138,7 +138,8 @@ class IncrementalTrainer:
     # One step ------------------------------------------------------------------------------------------
 
     def _fit_step(self, time: int) -> None:
-        if self._active is None and time > self.timeline.base_step:
+        # Who has seen the future knows everybody already.
+        if self._active is None and time > self.timeline.base_step and not self.strategy.sees_future:
             self._initialise_new(time)
         learner = self._learn(time, self.strategy, self.settings, first_validated=time)
         metrics, alpha = self.evaluator.evaluate(self.model, time)
