@@ -1,3 +1,4 @@
+import itertools
 from collections import defaultdict
 
 from hypothesis import given
@@ -28,7 +29,7 @@ def expected_of(rows: set[Row], line: Timeline, side: str) -> set[tuple[int, ...
     found = set()
     for (known, rel), by_time in answers.items():
         alone = [(time, next(iter(those))) for time, those in sorted(by_time.items()) if len(those) == 1]
-        for (before, old), (after, new) in zip(alone, alone[1:], strict=False):
+        for (before, old), (after, new) in itertools.pairwise(alone):
             if old != new and after - before <= MAX_GAP and after >= line.base_step:
                 found.add((known, rel, old, new, after))
     return found

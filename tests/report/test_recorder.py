@@ -156,7 +156,7 @@ def test_questions_to_watch_come_first(start: Start) -> None:
     trainer.pretrain()
     learner = trainer._learner(8, trainer.strategy, trainer.settings, 8)
     recorder.on_step_begin(trainer, learner)
-    assert [str(question) for question in recorder.changes.questions][0] == "entity 3 · relation 1 · ?"
+    assert next(str(question) for question in recorder.changes.questions) == "entity 3 · relation 1 · ?"
     assert len(recorder.changes.questions) <= 3
     assert recorder.changes.facts[8].added == len(Snapshot(trainer.timeline, 8).added)
 

@@ -15,7 +15,7 @@ from tkg_incremental.training.result import Result
 STEP = "step"
 WIDE = 960
 # Room for the labels at the left of a wide chart.
-LEFT = 104
+LEFT = 114
 
 
 def figure(name: str, heading: str, text: str, drawing: str, legend: str = "", wide: bool = False) -> str:

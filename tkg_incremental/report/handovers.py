@@ -17,7 +17,7 @@ from tkg_incremental.ops.keys import lexsort, pack, segment_arange
 MAX_GAP = 5
 
 # A relation that mostly has one answer at a time: with fewer, a change of the answer says little.
-_LEAST_SINGLE = 0.5
+_LEAST_SINGLE = 0.7
 
 
 class QuestionIds(NamedTuple):

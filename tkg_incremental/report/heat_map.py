@@ -56,7 +56,7 @@ def alpha_figure(result: Result, labels: list[str]) -> str:
     parts.append(rule("mark", (first, frame.top), (first, bottom)))
     middle = (frame.left + WIDE) / 2
     parts.append(f'<text class="title" x="{middle:.0f}" y="{bottom + 54:.0f}">asked about step …</text>')
-    turn = f'transform="translate(20 {(frame.top + bottom) / 2:.0f}) rotate(-90)"'
+    turn = f'transform="translate(27 {(frame.top + bottom) / 2:.0f}) rotate(-90)"'
     parts.append(f'<text class="title" {turn}>model after step …</text>')
     scale = "".join(f'<i class="swatch h{shade}"></i>' for shade in range(CLASSES))
     text = (

@@ -42,7 +42,7 @@ class Frame:
     down: bool = False
     width: int = 480
     height: int = 250
-    left: int = 62
+    left: int = 78
     bottom: int = 52
     top: int = 12
     right: int = 10
@@ -84,7 +84,7 @@ class Frame:
         middle = (self.left + self.width - self.right) / 2
         parts.append(f'<text class="title" x="{middle:.0f}" y="{self.height - 6}">{escape(x_title)}</text>')
         half = (self.top + self.height - self.bottom) / 2
-        turn = f'transform="translate({self.digit * 1.4:.0f} {half:.0f}) rotate(-90)"'
+        turn = f'transform="translate({self.digit * 1.8:.0f} {half:.0f}) rotate(-90)"'
         parts.append(f'<text class="title" {turn}>{escape(y_title)}</text>')
         return "".join(parts)
 

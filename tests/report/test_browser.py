@@ -1,0 +1,91 @@
+"""Opens the report of a real run in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Page, find_browser, open_browser
+
+from tkg_incremental.report import write_report
+
+pytestmark = pytest.mark.skipif(
+    find_browser() is None and os.environ.get("CI") != "true",
+    reason="no Chromium found; with Debian: apt-get install chromium",
+)
+
+# What a reader would see of each element: its box, and whether its text goes beyond the drawing.
+BOXES = """JSON.stringify([...document.querySelectorAll('figure, figure svg, figure table')].map(e => {
+  const box = e.getBoundingClientRect(), style = getComputedStyle(e);
+  return {name: e.tagName + '#' + (e.closest('figure').id || e.closest('figure').innerText.split('\\n')[0]),
+          width: box.width, height: box.height, visible: style.visibility == 'visible' && style.opacity == '1'};
+}))"""
+CLIPPED = """JSON.stringify([...document.querySelectorAll('svg text')].filter(e => {
+  const box = e.getBoundingClientRect(), frame = e.closest('svg').getBoundingClientRect();
+  return box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1
+      || box.bottom > frame.bottom + 1;
+}).map(e => e.closest('figure').id + ': ' + e.textContent))"""
+OVERLAPPING = """JSON.stringify([...document.querySelectorAll('svg')].flatMap(svg => {
+  const boxes = [...svg.querySelectorAll('text.tx')].map(e => e.getBoundingClientRect());
+  return boxes.slice(1).filter((box, i) => box.left < boxes[i].right).map(() => svg.closest('figure').id);
+}))"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    if find_browser() is None:
+        pytest.fail("CI needs a browser: add chromium to its system packages")
+    with open_browser(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_everything_is_there_to_see(page: Page, run: Any, width: int, scheme: str) -> None:
+    page.complaints.clear()
+    page.requests.clear()
+    address = write_report(run.folder).as_uri()
+    page.look(width, scheme=scheme)
+    page.open(address)
+    assert page.complaints == []
+    assert page.requests == [address]
+
+    boxes = json.loads(page.evaluate(BOXES))
+    assert len([box for box in boxes if box["name"].startswith("svg#")]) == 15
+    unseen = [box for box in boxes if not box["visible"] or box["width"] < 200 or box["height"] < 40]
+    assert unseen == []
+    assert json.loads(page.evaluate(CLIPPED)) == []
+    assert json.loads(page.evaluate(OVERLAPPING)) == []
+    # Wide tables scroll in a frame of their own; the page as a whole does not.
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_dark_and_light_differ(page: Page, run: Any) -> None:
+    address = write_report(run.folder).as_uri()
+    colours = []
+    for scheme in ("light", "dark"):
+        page.look(1280, scheme=scheme)
+        page.open(address)
+        style = "getComputedStyle(document.{}).{}"
+        colours.append(
+            (page.evaluate(style.format("body", "backgroundColor")), page.evaluate(style.format("body", "color")))
+        )
+    (light_page, light_ink), (dark_page, dark_ink) = colours
+    assert light_page == "rgb(255, 255, 255)"
+    assert sum(map(int, dark_page[4:-1].split(","))) < 150 < sum(map(int, dark_ink[4:-1].split(",")))
+    assert sum(map(int, light_ink[4:-1].split(","))) < 150
+
+
+def test_it_prints(page: Page, run: Any, tmp_path: Path) -> None:
+    page.look(1280, scheme="dark")
+    page.open(write_report(run.folder).as_uri())
+    page.pdf(tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
+    # On paper it is light, whatever the screen is.
+    page.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.call("Emulation.setEmulatedMedia", media="")
+    assert paper == "rgb(255, 255, 255)"
