@@ -90,11 +90,16 @@ class _HashingWriter:
         self.file = file
         self.length = 0
         self.hash = hashlib.sha256()
+        self.error: OSError | None = None
 
     def write(self, data: bytes) -> int:
         self.hash.update(data)
         self.length += len(data)
-        self.file.write(data)
+        try:
+            self.file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
         return len(data)
 
     def flush(self) -> None:
@@ -112,7 +117,12 @@ def save_verified(obj: Any, path: str | os.PathLike[str]) -> None:
     with atomic_write(path) as file:
         file.write(bytes(HEADER.size))
         writer = _HashingWriter(file)
-        torch.save(obj, writer)  # type: ignore[arg-type]  # only `write` and `flush` are used
+        try:
+            torch.save(obj, writer)  # type: ignore[arg-type]  # only `write` and `flush` are used
+        except RuntimeError as error:
+            if writer.error is not None:  # torch hides what the disk said behind an error of its own
+                raise writer.error from error
+            raise
         file.seek(0)
         file.write(HEADER.pack(MAGIC, VERSION, writer.length, writer.hash.digest()))
 

@@ -65,7 +65,8 @@ class _OneVsAll(torch.autograd.Function):
             for side, (row, column) in enumerate(masks):
                 rows = slice(start, starts[group + 1])
                 vectors, true = query[side, rows], positive[side, rows]
-                scores = all_scores(vectors, candidates, similarity)
+                # Under autocast the product has fewer bits than the sums and logarithms below need.
+                scores = all_scores(vectors, candidates, similarity).to(true.dtype)
                 distance = None if similarity == "dot" else scores.neg()
                 masked = slice(mask_bounds[side][group], mask_bounds[side][group + 1])
                 scores[row[masked] - start, column[masked]] = -torch.inf

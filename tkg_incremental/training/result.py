@@ -82,9 +82,14 @@ class Result:
     def from_dict(cls, state: dict[str, Any]) -> Result:
         times = [step["time"] for step in state["steps"]]
         rows = [[math.nan if x is None else x for x in row] for row in state["alpha"]]
+        steps, history = (
+            [{k: math.nan if v is None else v for k, v in record.items()} for record in state[name]]
+            for name in ("steps", "history")
+        )
         return cls(
-            **{name: state[name] for name in ("dataset", "model", "strategy", "seed", "num_steps", "history")},
-            steps=[{k: math.nan if v is None else v for k, v in step.items()} for step in state["steps"]],
+            **{name: state[name] for name in ("dataset", "model", "strategy", "seed", "num_steps")},
+            steps=steps,
+            history=history,
             alpha={time: row[: time + 1] for time, row in zip(times, rows, strict=True)},
         )
 

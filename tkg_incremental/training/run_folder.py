@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from filelock import FileLock, Timeout
 
 from tkg_incremental.storage import CorruptFileError, load_verified, save_verified
@@ -15,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 #: What a run leaves in its folder beside the checkpoints.
 RESULTS = ("config.json", "run.json", "metrics.json", "model.pt", "changes.json", "report.html")
+#: What every checkpoint has; a file without it is something else under a checkpoint's name.
+PARTS = frozenset({"about", "base_is_ready", "weights", "generator", "result", "active"})
 
 
 class RunFolderError(RuntimeError):
@@ -33,12 +38,17 @@ class RunFolder:
         if keep < 1:
             raise ValueError(f"keep must be at least 1 (got {keep})")
         self.path, self.keep = Path(path), keep
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(self.path / ".lock")
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(self.path / ".lock")
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise RunFolderError(f"another process is running in '{self.path}'; use another folder") from None
+            raise RunFolderError(
+                f"another process, or another trainer of this one, is running in '{self.path}'; use another folder"
+            ) from None
+        except OSError as error:
+            raise RunFolderError(f"cannot use '{self.path}' as the folder of a run: {error}") from error
+        self._remove_halves()
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -46,37 +56,80 @@ class RunFolder:
     @property
     def checkpoints(self) -> list[Path]:
         """The checkpoints, oldest first."""
-        return sorted((self.path / "checkpoints").glob("[0-9]*.pt"))
+        paths = (self.path / "checkpoints").glob("*.pt")
+        return sorted((path for path in paths if path.stem.isdecimal()), key=lambda path: int(path.stem))
 
     def clear(self) -> None:
         """Removes the checkpoints and the results of an earlier run: a model beside the metrics of another misleads."""
-        for path in [*self.checkpoints, *(self / name for name in RESULTS)]:
+        damaged = (self.path / "checkpoints").glob("*.damaged")
+        for path in [*self.checkpoints, *damaged, *(self / name for name in RESULTS)]:
             path.unlink(missing_ok=True)
 
     def save(self, state: dict[str, Any]) -> None:
         """Adds a checkpoint, whole or not at all, and prunes the oldest."""
         saved = self.checkpoints
         number = int(saved[-1].stem) + 1 if saved else 1
-        try:
-            save_verified(state, self.path / "checkpoints" / f"{number:08d}.pt")
-        except OSError as error:
-            kept = f"the last checkpoint, '{saved[-1]}', is untouched" if saved else "there is no earlier checkpoint"
-            raise RunFolderError(f"cannot save a checkpoint in '{self.path}': {error}; {kept}") from error
-        for path in self.checkpoints[: -self.keep]:
-            path.unlink()
+        with self.writing("a checkpoint"):
+            save_verified(_trimmed(state), self.path / "checkpoints" / f"{number:08d}.pt")
+            for path in self.checkpoints[: -self.keep]:
+                path.unlink(missing_ok=True)
 
-    def latest(self) -> dict[str, Any]:
-        """The newest checkpoint that is whole."""
-        for path in reversed(self.checkpoints):
+    def latest(self, device: str | torch.device = "cpu") -> dict[str, Any]:
+        """The newest checkpoint that is whole. Damaged ones are set aside, so that they do not count as kept.
+
+        Args:
+            device: Where to put its tensors.
+        """
+        found = self.checkpoints
+        for path in reversed(found):
             try:
-                return load_verified(path)
+                state = load_verified(path, device)
+                if not isinstance(state, dict) or not state.keys() >= PARTS:
+                    raise CorruptFileError(path, "it is no checkpoint of a run")
+                return state
             except CorruptFileError as error:
-                logger.warning("%s; the one before is used", error)
-        raise RunFolderError(f"there is no checkpoint to resume from in '{self.path}'")
+                logger.warning("%s; the checkpoint before is used", error)
+                path.replace(path.with_suffix(".damaged"))
+            except OSError as error:
+                raise RunFolderError(f"cannot read the checkpoint '{path}': {error}") from error
+        damaged = f": all of its {len(found)} checkpoints are damaged" if found else ""
+        raise RunFolderError(f"there is no checkpoint to resume from in '{self.path}'{damaged}")
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[None]:
+        """Turns what the disk refuses into an error that says what is still there.
+
+        Args:
+            what: What is being written.
+        """
+        try:
+            yield
+        except OSError as error:
+            saved = self.checkpoints
+            kept = f"the last checkpoint, '{saved[-1]}', is untouched" if saved else "there is no earlier checkpoint"
+            raise RunFolderError(f"cannot write {what} in '{self.path}': {error}; {kept}") from error
 
     def release(self) -> None:
         """Lets another process have the folder."""
         self._lock.release()
 
+    def _remove_halves(self) -> None:
+        """Removes what killed processes had not finished writing: nobody else may write these files now."""
+        for folder, names in ((self.path / "checkpoints", ["[0-9]*.pt"]), (self.path, RESULTS[:-1])):
+            for name in names:
+                for path in folder.glob(f".{name}.*.tmp"):
+                    path.unlink(missing_ok=True)
+
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r}, {len(self.checkpoints)} checkpoints)"
+
+
+def _trimmed(value: Any) -> Any:
+    """The same without what lies beyond tensors in their storages: a view of ten rows is saved with its whole table."""
+    if isinstance(value, dict):
+        return {key: _trimmed(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_trimmed(part) for part in value)
+    if isinstance(value, torch.Tensor) and value.untyped_storage().nbytes() > value.nbytes:
+        return value.clone()
+    return value

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import save_model
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.storage import atomic_write, load_verified, save_verified
+from tkg_incremental.storage import CorruptFileError, atomic_write, load_verified, save_verified
 from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
+from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
 from tkg_incremental.training.learner import LearningSettings, StepLearner
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError
@@ -64,6 +65,8 @@ class IncrementalTrainer:
         keep_checkpoints: int = 2,
         overwrite: bool = False,
     ) -> None:
+        if checkpoint_every < 1:
+            raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
         place = resolve_device(device)
         self.model = model.to(place)
         self.timeline: Timeline = dataset.timeline.to(place)
@@ -107,7 +110,7 @@ class IncrementalTrainer:
             strategy = Strategy([Link(History(), self.base_negatives)], "base")
             self._learn(last, strategy, self.base_settings, first_validated=0)
             if base is not None:
-                save_verified({"about": self._base_fingerprint(), "weights": self.model.state_dict()}, base)
+                save_verified({"about": self._about_base, "weights": self.model.state_dict()}, base)
         # Every run starts its steps from the same random state, however its base model came about.
         self.generator.manual_seed(self.seed)
         self.base_is_ready = True
@@ -132,7 +135,12 @@ class IncrementalTrainer:
         from there, to the same bits as if they had never stopped."""
         if self.folder is None:
             raise RuntimeError("resume() needs a run_dir")
-        self._load_state(self.folder.latest())
+        state = self.folder.latest(self.model.device)
+        refuse_other(state["about"], self._about, "the checkpoint")
+        try:
+            self._load_state(state)
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise RunFolderError(f"cannot continue the checkpoint in '{self.folder.path}': {error!r}") from error
         return self
 
     # One step ------------------------------------------------------------------------------------------
@@ -201,8 +209,8 @@ class IncrementalTrainer:
             raise RunFolderError(
                 f"'{self.folder.path}' holds an earlier run: resume() continues it, overwrite=True replaces it"
             )
-        with atomic_write(self.folder / "config.json") as file:
-            file.write(json.dumps(self._fingerprint(), indent=1, ensure_ascii=False).encode())
+        with self.folder.writing("config.json"), atomic_write(self.folder / "config.json") as file:
+            file.write(json.dumps(self._about, indent=1, ensure_ascii=False).encode())
 
     def _checkpoint(self) -> None:
         if self.folder is not None:
@@ -213,7 +221,7 @@ class IncrementalTrainer:
         if self._active is not None:
             active = {"time": self._active.step.snapshot.time, "learner": self._active.state_dict()}
         return {
-            "about": self._fingerprint(),
+            "about": self._about,
             "base_is_ready": self.base_is_ready,
             "weights": self.model.state_dict(),
             "generator": self.generator.get_state(),
@@ -222,10 +230,10 @@ class IncrementalTrainer:
         }
 
     def _load_state(self, state: dict[str, Any]) -> None:
-        _refuse_other(state["about"], self._fingerprint(), "the checkpoint")
         self.model.load_state_dict(state["weights"])
         self.base_is_ready = state["base_is_ready"]
         self.result = Result.from_dict(state["result"])
+        self._active = None  # what was under way when this trainer was interrupted
         active = state["active"]
         if active is not None:
             time = active["time"]
@@ -236,45 +244,35 @@ class IncrementalTrainer:
                 learner = self._learner(time, strategy, self.base_settings, 0)
             learner.load_state_dict(active["learner"])
             self._active = learner
-        # Last: making the learner above drew from the generator.
+        # Last: making the learner above drew from the generator. A device has a state of its own kind, so a run that
+        # is moved to another kind of device is refused here; it could not end with the same bits.
         self.generator.set_state(state["generator"].cpu())
 
     def _load_base(self, path: Path) -> None:
         state = load_verified(path, map_location=self.model.device)
-        _refuse_other(state["about"], self._base_fingerprint(), f"the base model '{path}'")
-        self.model.load_state_dict(state["weights"])
+        if not isinstance(state, dict) or not state.keys() >= {"about", "weights"}:
+            raise CorruptFileError(path, "it is no base model")
+        refuse_other(state["about"], self._about_base, f"the base model '{path}'")
+        try:
+            self.model.load_state_dict(state["weights"])
+        except RuntimeError as error:
+            raise RunFolderError(f"the base model '{path}' does not fit this model: {error}") from error
+        self._active = None  # a base model that was half learnt when the run was stopped
 
     def _write_results(self) -> None:
         if self.folder is not None:
-            self.result.save(self.folder / "metrics.json")
-            if type(self.model).__name__ in ZOO:
-                save_model(self.model, self.folder / "model.pt")
+            with self.folder.writing("the results"):
+                self.result.save(self.folder / "metrics.json")
+                if type(self.model).__name__ in ZOO:
+                    save_model(self.model, self.folder / "model.pt")
 
-    def _base_fingerprint(self) -> dict[str, Any]:
-        """What two runs must share to share a base model."""
-        line = self.timeline
-        rows = line.observed.rows
-        return {
-            "dataset": self.result.dataset,
-            "variant": self._variant,
-            "facts": hashlib.blake2b(rows.cpu().numpy().tobytes(), digest_size=8).hexdigest(),
-            "model": self.result.model,
-            "options": dict(self.model.options),
-            "seed": self.seed,
-            "base": repr(self.base_settings),
-            "base_negatives": self.base_negatives,
-            "sees_future": self.strategy.sees_future,
-        }
+    @cached_property
+    def _about_base(self) -> dict[str, Any]:
+        return base_fingerprint(self, self._variant)
 
-    def _fingerprint(self) -> dict[str, Any]:
-        """What a run must share with a checkpoint to continue it."""
-        return {
-            **self._base_fingerprint(),
-            "strategy": self.strategy.name,
-            "terms": repr(self.strategy),
-            "settings": repr(self.settings),
-            "format": 1,
-        }
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        return run_fingerprint(self, self._variant)
 
     def _tell(self, event: str, *args: Any) -> None:
         for callback in self.callbacks:
@@ -291,9 +289,3 @@ def resolve_device(device: str) -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def _refuse_other(found: dict[str, Any], wanted: dict[str, Any], what: str) -> None:
-    for key, value in wanted.items():
-        if found.get(key) != value:
-            raise RunFolderError(f"{what} is of another run: its {key} is {found.get(key)!r}, expected {value!r}")
