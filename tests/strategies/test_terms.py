@@ -9,43 +9,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from learning import MODELS, model_for, step_for
 from oracles import Draw, Row, ScoreOracle, TimelineOracle, deletion, distillation, drift, link, rows_of
+from recorder import Recorder
 from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.ops.answers import SIDES
 from tkg_incremental.strategies import Drift, Forget, Link, Losses, Replay, Step, Term
-from tkg_incremental.strategies import candidates as candidates_module
-from tkg_incremental.strategies import terms as terms_module
 
 few = settings(max_examples=25)
 models = st.sampled_from(MODELS)
-
-
-class Recorder:
-    """Keeps what was drawn while a term computes its losses."""
-
-    def __init__(self, line: TimelineOracle, step: Step) -> None:
-        self.line, self.step = line, step
-        self.draws: list[Draw] = []
-
-    def losses(self, term: Term, rows: list[Row]) -> dict[str, float]:
-        draw = candidates_module.draw
-
-        def recorded(step: Step, rows: torch.Tensor, *args: Any) -> Any:
-            sample = draw(step, rows, *args)
-            entities = step.timeline.order[sample.columns[sample.list_of_row]].tolist()
-            asked = [(tuple(row), side) for side in SIDES for row in rows.tolist()]
-            for (row, side), drawn in zip(asked, entities, strict=True):
-                # A true answer is no negative, whatever was drawn.
-                true = self.line.answers(side, "train", row)
-                self.draws.append(Draw(row, side, [entity for entity in drawn if entity not in true]))
-            return sample
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(candidates_module, "draw", recorded)
-            patch.setattr(terms_module, "draw", recorded)
-            found: Losses = term.losses(self.step, to_tensor(rows))
-        return {name: loss.item() for name, loss in found.items()}
 
 
 def some_rows(line: TimelineOracle) -> list[Row]:
@@ -218,6 +190,15 @@ def test_gradients_are_those_of_the_equations() -> None:
                 table.data[0, 0] += 1e-6
                 assert table.grad is not None
                 assert table.grad[0, 0].item() == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-6)
+
+
+def test_a_step_of_learning() -> None:
+    timeline = make_timeline([(0, 0, 1, 0), (1, 0, 2, 1)], num_entities=3, num_relations=1, num_steps=2)
+    step = step_for(timeline, 1)
+    assert isinstance(step, Step)
+    assert step.timeline is timeline
+    losses: Losses = Link(negatives=1).losses(step, step.snapshot.added)
+    assert losses["CE"].requires_grad
 
 
 def test_data_size_counts_negatives() -> None:

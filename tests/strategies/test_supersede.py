@@ -1,0 +1,102 @@
+import math
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from learning import MODELS, step_for
+from oracles import Row, ScoreOracle, TimelineOracle, rows_of, with_answer
+from recorder import Recorder
+from timelines import make_timeline, timelines, to_tensor
+
+from tkg_incremental.data import Snapshot, Timeline
+from tkg_incremental.ops.answers import SIDES
+from tkg_incremental.strategies import Contrast, Deleted, Drift, Link, Replay, Sink, Successors, Supersede
+
+few = settings(max_examples=25)
+models = st.sampled_from(MODELS)
+
+
+def softplus(x: float) -> float:
+    return max(x, 0) + math.log1p(math.exp(-abs(x)))
+
+
+def deleted_answers(line: TimelineOracle, row: Row, side: str, window: int) -> set[int]:
+    """Train answers of the window before that are none now."""
+    before = [line.answers(side, "train", (*row[:3], then)) for then in range(row[3] - window, row[3])]
+    return set().union(*before) - line.answers(side, "train", row)
+
+
+@few
+@given(timelines(), models, st.integers(1, 6), st.integers(1, 4))
+def test_sink(drawn: tuple[Timeline, TimelineOracle], name: str, negatives: int, window: int) -> None:
+    timeline, line = drawn
+    time = timeline.num_steps - 1
+    rows, step = line.deleted(time, window), step_for(timeline, time, name)
+    assume(rows)
+    recorder, score = Recorder(line, step), ScoreOracle(step.model)
+    found = recorder.losses(Sink(negatives=negatives, weight=0.3), rows)
+    total = 0.0
+    for draw in recorder.draws:
+        own, *others = draw.scores(score)
+        if others:
+            total += softplus(own - math.log(sum(map(math.exp, others))))
+    assert found == {"sink": pytest.approx(0.3 * total / len(rows))}
+
+
+@few
+@given(timelines(), models, st.integers(1, 4))
+def test_contrast(drawn: tuple[Timeline, TimelineOracle], name: str, window: int) -> None:
+    timeline, line = drawn
+    time = timeline.num_steps - 1
+    rows = [(*triple, time) for triple in sorted(line.holding(time))]
+    assume(rows)
+    step = step_for(timeline, time, name)
+    score = ScoreOracle(step.model)
+    least = most = 0.0
+    for row in rows:
+        for side in SIDES:
+            # One of them is drawn: the loss lies between the easiest and the hardest.
+            former = deleted_answers(line, row, side, window)
+            losses = [softplus(score(with_answer(row, side, entity)) - score(row)) for entity in former]
+            least, most = least + min(losses, default=0), most + max(losses, default=0)
+    found = Contrast(window=window, weight=2.0).losses(step, to_tensor(rows))["contrast"].item()
+    assert 2 * least / len(rows) - 1e-9 <= found <= 2 * most / len(rows) + 1e-9
+
+
+def test_contrast_by_hand() -> None:
+    """Entity 1 was followed by 2 as what 0 leads to; 3 leads to 2 and to nothing before."""
+    train = [(0, 0, 1, 0), (0, 0, 2, 1), (3, 0, 2, 1)]
+    timeline = make_timeline(train, num_entities=4, num_relations=1, num_steps=2)
+    step = step_for(timeline, 1)
+    score = ScoreOracle(step.model)
+    rows = Successors(1).rows(step.snapshot, step.generator)
+    assert rows.tolist() == [[0, 0, 2, 1]]
+    found = Contrast(window=1).losses(step, rows)["contrast"].item()
+    assert found == pytest.approx(softplus(score((0, 0, 1, 1)) - score((0, 0, 2, 1))))
+
+
+@given(timelines(), st.integers(1, 4), st.integers(0, 5))
+def test_successors(drawn: tuple[Timeline, TimelineOracle], window: int, limit: int) -> None:
+    timeline, line = drawn
+    time = timeline.num_steps - 1
+    wanted = [
+        row
+        for row in sorted((*triple, time) for triple in line.holding(time))
+        if any(deleted_answers(line, row, side, window) for side in SIDES)
+    ]
+    snapshot, generator = Snapshot(timeline, time), torch.Generator().manual_seed(0)
+    assert rows_of(Successors(window).rows(snapshot, generator)) == wanted
+    some = rows_of(Successors(window, limit).rows(snapshot, generator))
+    assert len(some) == min(limit, len(wanted))
+    assert set(some) <= set(wanted)
+
+
+def test_what_it_is_made_of() -> None:
+    assert [type(term) for term in Supersede().terms] == [Link, Drift, Sink, Contrast, Replay]
+    assert [type(term) for term in Supersede(sink=0, contrast=0, replay=None).terms] == [Link, Drift]
+    _, drift, sink, contrast, replay = Supersede(window=3, sink=0.1, contrast=0.2, rce=0.3, rkd=0.4, drift=0.5).terms
+    assert sink == Sink(Deleted(3), weight=0.1)
+    assert contrast == Contrast(Successors(3), 3, 0.2)
+    assert (drift.weight, replay.weight, replay.distill) == (0.5, 0.3, 0.4)  # type: ignore[attr-defined]
+    assert Supersede().name == "Supersede"
