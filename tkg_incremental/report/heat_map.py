@@ -26,7 +26,8 @@ def alpha_figure(result: Result, labels: list[str]) -> str:
     low = math.floor(min(values, default=0) / 10) * 10
     high = max(math.ceil(max(values, default=100) / 10) * 10, low + 10)
     names = tick_labels(labels)
-    cell = min(24.0, 560 / len(times))
+    # High enough in all for the title beside it, low enough for a screen.
+    cell = min(max(24.0, 270 / len(times)), 560 / len(times))
     frame = Frame(result.num_steps, 0, 1, width=WIDE, height=round(len(times) * cell) + 60, left=LEFT, bottom=60)
     with_tips = sum(len(result.alpha[time]) for time in times) <= _MOST_TIPS
     parts = []
