@@ -43,6 +43,7 @@ def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
     left_out = torch.tensor([(i, c) for i, cs in enumerate(ignored) for c in cs], dtype=torch.long).view(-1, 2)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_QUERIES_AT_A_TIME", 1)
         patch.setattr(ranking, "_SCORES_AT_A_TIME", data.draw(st.sampled_from([1, candidates * 2, candidates * 3 + 1])))
         counts = count_ranks(query, table, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]), similarity)
 

@@ -12,6 +12,8 @@ from tkg_incremental.ops.scores import Similarity, all_scores
 
 # Scores held at a time: large enough for an efficient product, small enough to stay in the cache while counted.
 _SCORES_AT_A_TIME = 1 << 21
+# A product of fewer rows than this reads the candidates for too little work.
+_QUERIES_AT_A_TIME = 32
 
 
 @dataclass
@@ -63,7 +65,7 @@ def count_ranks(
     answers = len(owner)
     better = torch.empty(answers, dtype=torch.long, device=query.device)
     tied, ignored_better, ignored_tied = torch.empty_like(better), torch.empty_like(better), torch.empty_like(better)
-    at_a_time = max(1, _SCORES_AT_A_TIME // max(1, len(table)))
+    at_a_time = max(_QUERIES_AT_A_TIME, _SCORES_AT_A_TIME // max(1, len(table)))
     bounds = torch.arange(0, answers + at_a_time, at_a_time, device=query.device).clamp_(max=answers)
     ignored_bounds = torch.searchsorted(ignored[0], bounds).tolist()
     for i, start in enumerate(range(0, answers, at_a_time)):
