@@ -68,9 +68,10 @@ def check_metrics(model: TKGModel, timeline: Timeline, line: TimelineOracle, spl
             metrics, alpha = evaluator.evaluate(model, step)
             assert alpha.tolist() == [approx(oracle.hits(j)) for j in range(step + 1)]
             assert metrics["A@10"] == approx(oracle.average(step, first))
+            assert metrics["A@10 incremental"] == approx(oracle.average(step, timeline.base_step))
             assert evaluator.current(model, step, k=2) == approx(oracle.hits(step, 2))
             if not oracle.rows(step):
-                assert set(metrics) == {"A@10"}
+                assert set(metrics) == {"A@10", "A@10 incremental"}
                 continue
             assert metrics["C@10"] == approx(oracle.hits(step))
             assert metrics["Hits@1"] == approx(oracle.hits(step, 1))
