@@ -72,5 +72,6 @@ def run(model_name: str) -> None:
     arguments = vars(parse_arguments(model_name))
     run_dir, published = arguments.pop("run_dir"), arguments.pop("published")
     options = RunOptions(model=model_name, optimizer="published" if published else "rowwise", **arguments)
-    print(f"\n{train(options, run_dir, [*watchers(), Interviewer()], overwrite=True)}")
+    watch = [(None, rel, tail) for rel, tail in QUESTIONS] if options.dataset == "WorldLeaders" else []
+    print(f"\n{train(options, run_dir, [*watchers(watch), Interviewer()], overwrite=True)}")
     print(f"\nWritten to {run_dir}: metrics.json, model.pt, {report_of(Path(run_dir)).name}")

@@ -1,3 +1,4 @@
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +101,15 @@ def test_watching_changes_nothing(run: Any, start: Start) -> None:
     metrics = [{k: v for k, v in step.items() if k != "epoch_seconds"} for step in trainer.fit().to_dict()["steps"]]
     watched = [{k: v for k, v in s.items() if k != "epoch_seconds"} for s in run.trainer.result.to_dict()["steps"]]
     assert metrics == watched
+
+
+def test_records_from_a_step_on_are_dropped(run: Any) -> None:
+    changes = copy.deepcopy(run.recorder.changes)
+    changes.forget_from(10)
+    assert changes.steps == [record.time for record in changes.deleted] == [8, 9]
+    for kept, all_of_them in zip(changes.questions, run.recorder.changes.questions, strict=True):
+        for answer, recorded in zip(kept.answers, all_of_them.answers, strict=True):
+            assert answer.ranks == recorded.ranks[:2]
 
 
 class StopAt(Callback):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from tkg_incremental.report.recorder import ChangeRecorder
@@ -23,7 +24,11 @@ class StepLines(Callback):
         print(line, file=sys.stderr, flush=True)
 
 
-def watchers() -> list[Callback]:
-    """Bars on a terminal, lines elsewhere; and what the report is made from."""
+def watchers(watch: Sequence[tuple[str | None, str, str | None]] = ()) -> list[Callback]:
+    """Bars on a terminal, lines elsewhere; and what the report is made from.
+
+    Args:
+        watch: Questions that the report follows in any case.
+    """
     progress = ProgressBar() if sys.stderr.isatty() else StepLines()
-    return [progress, ChangeRecorder()]
+    return [progress, ChangeRecorder(watch)]
