@@ -26,6 +26,14 @@ def test_ranks_of_ties() -> None:
     assert RankCounts(zero + 2, zero + 3, zero + 1, zero + 3).filtered.tolist() == [2]
 
 
+def test_as_many_answers_as_queries_between_the_first_and_the_last() -> None:
+    """Query 1 has one answer, 2 none and 3 two: three answers, three queries, and yet not one each."""
+    query = torch.tensor([[0.0], [1.0], [0.0], [-1.0]])
+    table = torch.tensor([[1.0], [2.0], [3.0]])
+    owner, column, none = torch.tensor([1, 3, 3]), torch.tensor([0, 0, 1]), torch.empty(0, dtype=torch.long)
+    assert count_ranks(query, table, owner, column, (none, none), "dot").raw.tolist() == [3, 1, 2]
+
+
 @pytest.mark.parametrize("similarity", ["dot", "l1"])
 @given(data=st.data())
 def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
