@@ -131,6 +131,10 @@ def test_spread_is_cut_at_the_bounds() -> None:
         "share", [Curve(0, "x", [Point(0, 90.0, 30.0), Point(1, 50.0, 5.0)])], {0: "a", 1: "b"}, (0.0, 100.0)
     )
     assert max(float(tick) for tick in re.findall(r">([\d.]+)</text>", svg)) == 100.0
+    ticks = {float(label): float(y) for y, label in re.findall(r'y="([\d.]+)" text-anchor="end">([\d.]+)<', svg)}
+    (band,) = re.findall(r'class="band"[^>]* d="M([^"Z]*)Z"', svg)
+    # The labels of ticks stand four lower than their lines.
+    assert min(float(point.split()[1]) for point in band.split("L")) == pytest.approx(ticks[100.0] - 4, abs=0.1)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (-3.0, 47.0), (0.001, 0.0012), (99.0, 101.0), (-5.0, -5.0)])

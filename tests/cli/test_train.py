@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tkg_incremental.cli import main
-from tkg_incremental.cli.options import RunOptions
+from tkg_incremental.cli.options import SUITED, RunOptions
+from tkg_incremental.cli.run import make_trainer
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.training import Result
+from tkg_incremental.strategies import TIE
+from tkg_incremental.training import LearningSettings, Result
 
 Fails = Callable[..., str]
 
@@ -137,11 +139,25 @@ def test_own_splits(facts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_defaults_follow_the_size_of_the_graph() -> None:
-    chosen = ("hidden_channels", "epochs", "patience", "lr")
     small = RunOptions().suited_to(SyntheticTKG(num_entities=50, num_steps=4))
     large = RunOptions(epochs=7).suited_to(SyntheticTKG(num_entities=30_000, num_steps=4, val=0, test=0))
-    assert [getattr(small, name) for name in chosen] == [64, 20, 5, 5e-3]
-    assert [getattr(large, name) for name in chosen] == [128, 7, 20, 1e-3]
+    for name, (of_small, of_large) in SUITED.items():
+        assert getattr(small, name) == of_small
+        assert getattr(large, name) == (7 if name == "epochs" else of_large)
+
+
+def test_options_reach_the_trainer() -> None:
+    options = RunOptions(
+        epochs=11, optimizer="published", lr=0.25, patience=3, batch_size=7, weight_decay=0.5, autocast="bf16",
+        window=4, replay="inverse", replay_size=9, learn_from="all", negatives="all", base_negatives=6,
+        decoder="distmult", seed=5,
+    )  # fmt: skip
+    trainer = make_trainer(options, SyntheticTKG(num_entities=50, num_steps=4))
+    assert trainer.settings == LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16")
+    expected = TIE(facts="all", replay="inverse", negatives="all", window=4, replay_size=9)
+    assert repr(trainer.strategy) == repr(expected)
+    assert (trainer.base_negatives, trainer.seed) == (6, 5)
+    assert trainer.model.options["decoder"] == "distmult"
 
 
 def test_shared_base_model(quick: list[str], tmp_path: Path, runs: dict[str, Path]) -> None:

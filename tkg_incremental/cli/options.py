@@ -14,8 +14,17 @@ from tkg_incremental.strategies.candidates import Negatives
 
 RUN_FILE = "run.json"
 
-# Below so many train rows a graph is small: it needs fewer epochs, larger steps and narrower vectors.
-_SMALL = 100_000
+# From so many train rows on a graph is large. A small one needs fewer epochs, larger steps and narrower vectors.
+_LARGE = 100_000
+
+#: Defaults for small and for large datasets.
+SUITED: dict[str, tuple[Any, Any]] = {
+    "hidden_channels": (64, 128),
+    "epochs": (15, 100),
+    "patience": (5, 20),
+    "replay_size": (2000, None),
+    "lr": (5e-3, 1e-3),
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class RunOptions:
         lr: Learning rate.
         batch_size: Rows in a batch.
         weight_decay: L2 penalty.
+        autocast: ``"bf16"`` or ``"fp16"``: the precision of matrix products.
         seed: Seed of everything random.
         base: A file to share the base model between runs.
         checkpoint_every: Epochs between checkpoints.
@@ -77,6 +87,7 @@ class RunOptions:
     lr: float | None = None
     batch_size: int = 2048
     weight_decay: float | None = None
+    autocast: str | None = None
     seed: int = 0
     base: str | None = None
     checkpoint_every: int = 10
@@ -84,14 +95,9 @@ class RunOptions:
 
     def suited_to(self, dataset: TKGDataset) -> RunOptions:
         """The same with every choice that depends on the size of the dataset made."""
-        small = len(dataset.timeline.train) < _SMALL
-        suited: dict[str, Any] = {
-            "hidden_channels": 64 if small else 128,
-            "epochs": 20 if small else 100,
-            "patience": 5 if small else 20,
-            "lr": 5e-3 if small else 1e-3,
-        }
-        return replace(self, **{name: value for name, value in suited.items() if getattr(self, name) is None})
+        large = len(dataset.timeline.train) >= _LARGE
+        chosen: dict[str, Any] = {name: values[large] for name, values in SUITED.items() if getattr(self, name) is None}
+        return replace(self, **chosen)
 
     def save(self, run_dir: Path) -> None:
         """Writes ``run.json``, from which a run can be taken up without any flag."""

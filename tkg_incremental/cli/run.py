@@ -95,7 +95,7 @@ def make_trainer(
         choice["decoder"] = options.decoder
         if "decoder" not in signature(MODELS[options.model]).parameters:
             raise UsageError(f"--decoder: {options.model} comes with a decoder of its own (got {options.decoder!r})")
-    names = ("epochs", "patience", "batch_size", "optimizer", "lr", "weight_decay")
+    names = ("epochs", "patience", "batch_size", "optimizer", "lr", "weight_decay", "autocast")
     try:
         settings = LearningSettings(**{name: getattr(options, name) for name in names})
         model = make_model(options.model, dataset, **choice)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tkg_incremental.cli.arguments import add_data, add_device, one_of, positive, positive_or_all
-from tkg_incremental.cli.options import DEFAULTS
+from tkg_incremental.cli.options import DEFAULTS, SUITED
 from tkg_incremental.models.zoo import DECODERS
 from tkg_incremental.registry import MODELS, STRATEGIES
 
@@ -42,16 +42,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_data(parser.add_argument_group("what to learn", f"By default the dataset {DEFAULTS.dataset}."))
     add_model(parser.add_argument_group("the model"))
     add_strategy(parser.add_argument_group("what to learn it from at each step", explain(STRATEGY_HELP)))
-    add_learning(
-        parser.add_argument_group("how to learn", "Where two defaults are given, the first is for small datasets.")
-    )
+    add_learning(parser.add_argument_group("how to learn"))
 
 
 def add_model(group: argparse._ActionsContainer) -> None:
     group.add_argument("--model", type=one_of(MODELS), metavar="NAME", help=f"{', '.join(MODELS)} ({DEFAULTS.model})")
     group.add_argument("--decoder", type=one_of(DECODERS), metavar="NAME", help=f"score: {', '.join(DECODERS)}")
     group.add_argument(
-        "--hidden-channels", type=positive, metavar="N", help="width of the vectors (64 or, for larger datasets, 128)"
+        "--hidden-channels", type=positive, metavar="N", help=f"width of the vectors ({suited('hidden_channels')})"
     )
 
 
@@ -66,7 +64,12 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         "--replay", type=one_of(kinds), metavar="HOW", help=f"sampling of past facts: {', '.join(kinds)} (uniform)"
     )
     group.add_argument("--window", type=positive, metavar="N", help=f"how many steps back to look ({DEFAULTS.window})")
-    group.add_argument("--replay-size", type=positive, metavar="N", help="facts to replay in a step (1000 × window)")
+    group.add_argument(
+        "--replay-size",
+        type=positive,
+        metavar="N",
+        help=f"facts to replay in a step ({suited('replay_size', '1000 × window')})",
+    )
     group.add_argument(
         "--negatives", type=positive_or_all, metavar="N", help=f"wrong answers a side, or all ({DEFAULTS.negatives})"
     )
@@ -76,11 +79,18 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
 
 
 def add_learning(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--epochs", type=positive, metavar="N", help="at most so many epochs a step (20, 100)")
-    group.add_argument("--patience", type=positive, metavar="N", help="epochs to wait for a better one (5, 20)")
-    group.add_argument("--lr", type=float, metavar="X", help="learning rate (0.005, 0.001)")
+    group.add_argument(
+        "--epochs", type=positive, metavar="N", help=f"at most so many epochs a step ({suited('epochs')})"
+    )
+    group.add_argument(
+        "--patience", type=positive, metavar="N", help=f"epochs to wait for a better one ({suited('patience')})"
+    )
+    group.add_argument("--lr", type=float, metavar="X", help=f"learning rate ({suited('lr')})")
     group.add_argument("--batch-size", type=positive, metavar="N", help=f"rows in a batch ({DEFAULTS.batch_size})")
     group.add_argument("--weight-decay", type=float, metavar="X", help="L2 penalty (none; 1e-4 with published)")
+    group.add_argument(
+        "--autocast", type=one_of(["bf16", "fp16"]), metavar="TYPE", help="bf16 or fp16 products, for GPUs (neither)"
+    )
     group.add_argument(
         "--optimizer",
         type=one_of(["rowwise", "published"]),
@@ -93,3 +103,9 @@ def explain(meanings: dict[str, str]) -> str:
     """Names and what they mean, below each other."""
     width = max(map(len, meanings))
     return "\n".join(f"{name:{width}}  {meaning}" for name, meaning in meanings.items())
+
+
+def suited(name: str, otherwise: str = "") -> str:
+    """The defaults of an option that depends on the dataset."""
+    small, large = SUITED[name]
+    return f"small datasets: {small}, others: {otherwise or large}"
