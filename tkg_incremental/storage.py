@@ -149,6 +149,11 @@ def load_verified(
         except pickle.UnpicklingError as error:
             # The bytes are as they were written, so it is the object that was not one of the plain kinds.
             raise CorruptFileError(path, f"it holds more than tensors and plain values ({error})") from error
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
+            # What torch makes of bytes that no `torch.save` wrote is anyone's guess.
+            raise CorruptFileError(path, f"it was not written by this package ({error!r})") from error
 
 
 def _verify(file: BinaryIO, path: str | os.PathLike[str]) -> None:

@@ -15,6 +15,7 @@ from tkg_incremental.datasets import DownloadError, SyntheticTKG
 from tkg_incremental.datasets.atise import ATISEDataset
 from tkg_incremental.datasets.base import Graph
 from tkg_incremental.datasets.download import MIRROR_VARIABLE
+from tkg_incremental.storage import load_verified, save_verified
 
 FILES = {
     "entity2id.txt": "Trump\t0\nBiden\t1\nUS\t2\n",
@@ -84,14 +85,19 @@ def test_options_do_not_share_a_cache(root: Path) -> None:
     assert len(set(Tiny.builds)) == len(list((root / "processed").iterdir())) == 4
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign"])
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign", "of another kind", "of another dataset"])
 def test_a_damaged_cache_is_built_anew(root: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     before = Tiny(root)
     content = bytearray(cached(root).read_bytes())
     if damage == "flip":
         content[len(content) // 2] ^= 1
     replaced = {"truncate": content[:-100], "flip": content, "empty": b"", "foreign": b"something else" * 99}
-    cached(root).write_bytes(replaced[damage])
+    if damage == "of another kind":
+        save_verified({"weights": torch.zeros(3)}, cached(root))
+    elif damage == "of another dataset":
+        save_verified({**load_verified(cached(root)), "dataset": "Tinier"}, cached(root))
+    else:
+        cached(root).write_bytes(replaced[damage])
     after = Tiny(root)
     assert "it is built anew" in caplog.text
     assert len(Tiny.builds) == 2

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Snapshot, bin_by_count, expand_intervals
+from tkg_incremental.data import Snapshot, TimeAxis, bin_by_count, expand_intervals
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.download import download
@@ -70,15 +70,20 @@ class ATISEDataset(TKGDataset):
         relations = [self.readable(name) for name in read_names(raw / "relation2id.txt")]
         facts = {split: read_facts(raw / name, len(entities), len(relations)) for split, name in SPLIT_FILES.items()}
         train = facts["train"]
-        axis = bin_by_count([year for fact in train for year in fact[3:] if year not in (_OPEN, _UNUSABLE)])
+        years = [year for fact in train for year in fact[3:] if year not in (_OPEN, _UNUSABLE)]
+        if not years:
+            raise DataError(raw / SPLIT_FILES["train"], None, "expected years of four digits (there are none)")
+        axis = bin_by_count(years)
         splits = {}
         for split, rows in facts.items():
+            _check_years(raw / SPLIT_FILES[split], rows, axis)
             usable = [fact for fact in rows if _UNUSABLE not in fact[3:]]
             last_step = axis.num_steps - 1
-            triples = torch.tensor([fact[:3] for fact in usable]).view(-1, 3)
-            start = torch.tensor([0 if a is _OPEN else axis.step_of(a) for *_, a, _ in usable])
+            triples = torch.tensor([fact[:3] for fact in usable], dtype=torch.long).view(-1, 3)
+            starts = [0 if a is _OPEN else axis.step_of(a) for *_, a, _ in usable]
             # An end before its start is an error of the source: it counts as open.
-            end = torch.tensor([last_step if b is _OPEN or (a or 0) > b else axis.step_of(b) for *_, a, b in usable])
+            ends = [last_step if b is _OPEN or (a or 0) > b else axis.step_of(b) for *_, a, b in usable]
+            start, end = (torch.tensor(steps, dtype=torch.long) for steps in (starts, ends))
             keep = start <= end if self.single_step_facts else start < end
             splits[split] = expand_intervals(triples[keep], start[keep], end[keep])
         graph = Graph(splits, entities, relations, axis)
@@ -114,6 +119,14 @@ def parse_year(path: Path, line: int, text: str) -> int | None:
     if year == "####":
         return _OPEN
     return int(year) if re.fullmatch(r"\d{4}", year) else _UNUSABLE
+
+
+def _check_years(path: Path, facts: list[tuple[Any, ...]], axis: TimeAxis) -> None:
+    """Steps are those of the train facts; a year outside them belongs to none."""
+    first, last = axis.first[0], axis.last[-1]
+    for year in {year for fact in facts for year in fact[3:] if year not in (_OPEN, _UNUSABLE)}:
+        if not first <= year <= last:
+            raise DataError(path, None, f"expected years from {first} to {last}, as in the train facts (got {year})")
 
 
 def _without_leaks(graph: Graph) -> Graph:

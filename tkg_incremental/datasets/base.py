@@ -121,15 +121,27 @@ class TKGDataset(InMemoryDataset):
         self.process()
 
     def process(self) -> None:
-        save_verified(self.build().state(), self.processed_paths[0])
+        path = Path(self.processed_paths[0])
+        for half in path.parent.glob(f".{path.name}.*.tmp"):  # what a killed process left; nobody else has the lock
+            half.unlink(missing_ok=True)
+        save_verified({"dataset": type(self).__name__, **self.build().state()}, path)
 
     def _load(self) -> Graph:
         try:
-            return Graph.from_state(load_verified(self.processed_paths[0]))
+            return self._read_cache()
         except CorruptFileError as error:
             logger.warning("%s; it is built anew", error)
             self.process()
-            return Graph.from_state(load_verified(self.processed_paths[0]))
+            return self._read_cache()
+
+    def _read_cache(self) -> Graph:
+        path, mine = self.processed_paths[0], type(self).__name__
+        state = load_verified(path)
+        if not isinstance(state, dict) or not state.keys() >= {"splits", "axis", "entities", "relations"}:
+            raise CorruptFileError(path, "it holds no dataset")
+        if state.get("dataset", mine) != mine:
+            raise CorruptFileError(path, f"it is the cache of {state['dataset']} (expected {mine})")
+        return Graph.from_state(state)
 
     # Snapshots -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,105 @@
+"""A run of a second from raw files to metrics, for tests that interrupt, damage or repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from tkg_incremental import IncrementalTrainer, LearningSettings
+from tkg_incremental.datasets.atise import ATISEDataset
+from tkg_incremental.models import DE, HyTE, load_model
+from tkg_incremental.strategies import AGEM, TIE, Strategy
+
+FIRST, YEARS, ENTITIES = 1990, 10, 30
+
+
+def raw_files() -> dict[str, str]:
+    """Enough dates in every year to make it a step; the padding makes downloads of several chunks."""
+    source = random.Random(0)
+
+    def facts(count: int) -> str:
+        lines = []
+        for i in range(count):
+            start = FIRST + i * YEARS // count
+            end = source.choice([f"{start + 1 + source.randrange(3)}-##-##", "####-##-##"][: 1 + (i % 9 == 0)])
+            head, rel, tail = source.randrange(ENTITIES), source.randrange(2), source.randrange(ENTITIES)
+            lines.append(f"{head}\t{rel}\t{tail}\t{start}-##-##\t{end}\n")
+        return "".join(lines)
+
+    return {
+        "entity2id.txt": "".join(f"entity {i}\t{i}\t{'padding ' * 1000}\n" for i in range(ENTITIES)),
+        "relation2id.txt": "leads\t0\nlives in\t1\n",
+        "train.txt": facts(1600),
+        "valid.txt": facts(30),
+        "test.txt": facts(40),
+    }
+
+
+FILES = raw_files()
+
+
+class Tiny(ATISEDataset):
+    """A benchmark of thirty entities."""
+
+    folder: ClassVar[str] = "tiny"
+    checksums: ClassVar[dict[str, str]] = {
+        name: hashlib.sha256(content.encode()).hexdigest() for name, content in FILES.items()
+    }
+
+
+def write_mirror(folder: Path) -> Path:
+    """Puts the raw files where downloads can come from."""
+    (folder / "tiny").mkdir(parents=True)
+    for name, content in FILES.items():
+        (folder / "tiny" / name).write_bytes(content.encode())
+    return folder
+
+
+#: Both encoders, both optimisers, gradients of both kinds, both ways to come by negatives.
+CASES = ("DE rowwise", "HyTE published", "DE published", "HyTE rowwise", "DE rowwise A-GEM")
+
+
+def make_trainer(case: str, dataset: Tiny, run_dir: Path | None, **options: Any) -> IncrementalTrainer:
+    """The trainer of one of :data:`CASES`."""
+    model, optimizer, *rest = case.split()
+    strategy: Strategy = TIE(negatives=10, replay_negatives=5, replay_size=200, window=3)
+    if rest == ["A-GEM"]:
+        strategy = AGEM(window=3, replay_size=200)
+    return IncrementalTrainer(
+        {"DE": DE, "HyTE": HyTE}[model].from_dataset(dataset, hidden_channels=8),
+        dataset,
+        strategy,
+        **{
+            "run_dir": run_dir,
+            "seed": 3,
+            "device": "cpu",
+            "settings": LearningSettings(epochs=4, patience=2, batch_size=256, optimizer=optimizer, lr=0.02),
+            "base_negatives": "all" if model == "DE" else 20,
+            "callbacks": [],
+            "checkpoint_every": 1,
+            **options,
+        },
+    )
+
+
+def outcome(run_dir: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """What a run found, apart from how long it took, and its weights."""
+    metrics = json.loads((run_dir / "metrics.json").read_text())
+    for record in [metrics["summary"], *metrics["steps"]]:
+        del record["epoch_seconds"]
+    return metrics, load_model(run_dir / "model.pt").state_dict()
+
+
+def same_bits(one: Path, other: Path) -> bool:
+    """Whether two runs ended alike to the last bit."""
+    (metrics, weights), (others, theirs) = outcome(one), outcome(other)
+    return (
+        json.dumps(metrics) == json.dumps(others)
+        and weights.keys() == theirs.keys()
+        and all(torch.equal(weights[name].view(torch.int32), theirs[name].view(torch.int32)) for name in weights)
+    )
