@@ -40,8 +40,8 @@ $(BENCH_STAMP): $(STAMP)
 	$(PIP) install --quiet -c constraints.txt -e ".[$(EXTRAS),bench]"
 	touch $@
 
-demo: $(STAMP)  ## Train TIE-DE on Wikidata12k, into runs/demo
-	$(PY) examples/tie_de.py --run-dir runs/demo
+demo: $(STAMP)  ## Train TIE-DE on WorldLeaders, into runs/demo; ARGS="--epochs 2" is quicker
+	$(PY) examples/tie_de.py --run-dir runs/demo $(ARGS)
 
 # One thread of torch for each worker: more only compete for the same cores.
 test: $(STAMP)  ## Run the tests

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import configparser
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import requests
+from sphinx.application import Sphinx
 
 _setup = configparser.ConfigParser()
 _setup.read(Path(__file__).parents[1] / "setup.cfg", encoding="utf-8")
@@ -27,10 +29,14 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build"]
+# `results` holds the files of runs, from which results.md is written.
+exclude_patterns = ["_build", "generated", "results"]
+# The pages of results and benchmarks are written from measurements, and join when they are there.
+suppress_warnings = ["toc.empty_glob"]
 
 html_theme = "furo"
 html_title = f"{project} {release}"
+html_static_path = ["_static"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -42,6 +48,9 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_preprocess_types = True
+
+# The examples in docstrings run with the tests, where the names of their modules are at hand.
+doctest_test_doctest_blocks = ""
 
 # Only the prompt is left out of what is copied, not the output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -66,3 +75,22 @@ with ThreadPoolExecutor() as _pool:
     _reachable = list(_pool.map(_is_reachable, _projects.values()))
 intersphinx_mapping = {name: (url, None) for (name, url), ok in zip(_projects.items(), _reachable, strict=True) if ok}
 intersphinx_timeout = 10
+
+
+def write_help(app: Sphinx) -> None:
+    """Writes what ``--help`` of each command says, for the reference of the command line."""
+    os.environ["COLUMNS"] = "100"  # argparse breaks its lines there
+    from tkg_incremental.cli import COMMANDS, make_parser
+
+    folder = Path(app.srcdir) / "generated" / "help"
+    folder.mkdir(parents=True, exist_ok=True)
+    parser = make_parser()
+    (folder / "all.txt").write_text(parser.format_help(), encoding="utf-8")
+    commands = next(action.choices for action in parser._actions if action.dest == "==SUPPRESS==" and action.choices)
+    for module in COMMANDS:
+        name = module.__name__.rpartition(".")[2]
+        (folder / f"{name}.txt").write_text(commands[name].format_help(), encoding="utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", write_help)

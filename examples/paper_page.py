@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,31 @@ All base models are trained with one-vs-all cross-entropy (DE) or 500 sampled ne
 the released code, patience 20; all cells but the row-wise ones use that optimiser, too.
 """
 
+# Tables that other pages show: the rows of each, as (dataset, model, names of cells).
+EXCERPTS: dict[str, list[tuple[str, str, list[str]]]] = {
+    "main": [("Wikidata12k", "DE", ["FT", "TR", "TIE frequency", "FB", "FB_future"])],
+    "ingredients": [
+        (
+            dataset,
+            "DE",
+            [
+                *("FT", "FT all", "TR", "TR all", "TIE no replay", f"TIE {replay} no deletion", "TIE uniform"),
+                *("TIE frequency", "TIE inverse", f"A-GEM {replay}", "FB", "FB_future"),
+                *("FT rowwise", "TR rowwise", "TIE uniform rowwise", "Supersede"),
+            ],
+        )
+        for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
+    ],
+}
+# Where an excerpt stands in a page. What is between the marks is written, never typed.
+REGION = re.compile(r"(<!-- results: (?P<name>\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
 
 
 def render(results: Path, page: Path) -> None:
     """Writes the page."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted(results.glob("*.json")):
-        runs.setdefault(path.stem.rsplit("-", 1)[0], []).append(json.loads(path.read_text()))
+    runs = _load(results)
     parts = [HEAD]
     for table, title in TITLES.items():
         parts.append(f"## {title}\n")
@@ -50,6 +68,29 @@ def render(results: Path, page: Path) -> None:
         parts.append(notes.read_text())
     parts.append(_provenance(runs))
     page.write_text("\n".join(parts))
+
+
+def excerpt(name: str, results: Path) -> str:
+    """One of :data:`EXCERPTS`, from the same files and in the same form as the page."""
+    runs = _load(results)
+    tables = []
+    for dataset, model, names in EXCERPTS[name]:
+        by_name = {cell.name: cell for cell in CELLS if (cell.dataset, cell.model) == (dataset, model)}
+        tables.append(_table(f"{dataset}, {model}", [by_name[cell] for cell in names], runs))
+    return "\n".join(tables)
+
+
+def fill_excerpts(page: Path, results: Path) -> str:
+    """The text of a page with its excerpts as they should be."""
+    return REGION.sub(lambda found: found[1] + excerpt(found["name"], results) + found[3], page.read_text())
+
+
+def _load(results: Path) -> dict[str, list[dict[str, Any]]]:
+    """All runs by the key of their cell."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(results.glob("*.json")):
+        runs.setdefault(path.stem.rsplit("-", 1)[0], []).append(json.loads(path.read_text()))
+    return runs
 
 
 def _table(title: str, cells: list[Cell], runs: dict[str, list[dict[str, Any]]]) -> str:

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from paper_cells import CELLS, Cell
-from paper_page import render
+from paper_page import fill_excerpts, render
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.ops.memory import keep_freed_memory
@@ -141,6 +141,8 @@ def main() -> None:
     if not options.render:
         run_all(options)
     render(RESULTS, REPOSITORY / "docs" / "results.md")
+    for page in (REPOSITORY / "README.md", REPOSITORY / "docs" / "strategies.md"):
+        page.write_text(fill_excerpts(page, RESULTS))
 
 
 if __name__ == "__main__":

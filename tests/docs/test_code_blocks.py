@@ -1,0 +1,67 @@
+"""Every code block of README and the documentation runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pages import PAGES, Block, blocks_of, check_command, commands_of, run_page
+
+README, *OTHERS = PAGES
+
+
+@pytest.fixture(scope="module")
+def after_readme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of somebody who has done what README says: a run on which the other pages lean."""
+    folder = tmp_path_factory.mktemp("readme")
+    with pytest.MonkeyPatch.context() as patch:
+        run_page(README, folder, patch)
+    yield folder
+
+
+def test_readme(after_readme: Path) -> None:
+    assert (after_readme / "runs" / "demo" / "report.html").exists()
+
+
+@pytest.mark.parametrize("page", [page for page in OTHERS if blocks_of(page)], ids=lambda page: page.stem)
+def test_page(page: Path, after_readme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(after_readme, tmp_path, dirs_exist_ok=True)
+    run_page(page, tmp_path, monkeypatch)
+
+
+def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("text\n\n```python\nvalue = 1\n```\n\n```python\nassert value == 2\n```\n")
+    with pytest.raises(AssertionError) as error:
+        run_page(page, tmp_path, monkeypatch)
+    assert error.traceback[-1].lineno + 1 == 8
+
+
+def test_blocks_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- file: a.csv -->\n```csv\na,b\n```\n\n```{doctest}\n>>> 1\n```\n\n```console\n$ make x \\\n y\nout\n```\n")
+    table, command = blocks_of(page)
+    assert table == Block("csv", "a,b\n", 2, "file: a.csv")
+    assert commands_of(command) == [["make", "x", "y"]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["make", "nothing"],
+        ["pip", "install", ".[nothing]"],
+        ["python", "examples/tie_de.py", "--nothing"],
+        ["nothing"],
+    ],
+)
+def test_a_wrong_command_fails(words: list[str]) -> None:
+    with pytest.raises(AssertionError):
+        check_command(words, run=False)
+
+
+def test_wrong_flags_fail() -> None:
+    with pytest.raises(SystemExit):
+        check_command(["tkg-incremental", "train", "--nothing"], run=False)

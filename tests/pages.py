@@ -1,0 +1,105 @@
+"""The code blocks of README and the documentation, and what it takes to run them."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+from tkg_incremental.cli import main, make_parser
+
+REPOSITORY = Path(__file__).parents[1]
+# What measurements write has no code in it; what is below a folder is built.
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+FENCE = re.compile(
+    r"(?:^<!-- (?P<note>[^\n]*) -->\n)?^(?P<fence>`{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=fence)[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Block(NamedTuple):
+    """A fenced block.
+
+    Args:
+        language: What stands after the fence.
+        text: What stands in it.
+        line: The line of the page it begins at.
+        note: A comment just before it: ``file: NAME`` is a file to write, ``parse only`` a command not to run.
+    """
+
+    language: str
+    text: str
+    line: int
+    note: str
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """All fenced blocks in order, without the directives of Sphinx, which runs its doctests itself."""
+    text = page.read_text(encoding="utf-8")
+    found = [
+        Block(match["info"].strip(), match["text"], text.count("\n", 0, match.start("text")), match["note"] or "")
+        for match in FENCE.finditer(text)
+    ]
+    return [block for block in found if not block.language.startswith("{")]
+
+
+def run_page(page: Path, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Runs all blocks of a page in order, in one namespace and with ``folder`` as working directory."""
+    patch.chdir(folder)
+    module = ModuleType("page")
+    patch.setitem(sys.modules, "page", module)  # where dataclasses look their names up
+    for block in blocks_of(page):
+        if block.note.startswith("file: "):
+            Path(block.note.removeprefix("file: ")).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            # With the lines above it, so that a traceback points at the page.
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), module.__dict__)
+        elif block.language == "console":
+            for command in commands_of(block):
+                check_command(command, run="parse only" not in block.note)
+        else:
+            raise AssertionError(f"{page.name}, line {block.line}: nothing is known about blocks of {block.language!r}")
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    """The commands after a ``$``; a backslash at the end of a line continues it."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ ")]
+
+
+def check_command(words: list[str], run: bool) -> None:
+    """Runs our own command; of the others, checks that what they name is there."""
+    while "=" in words[0]:  # variables of the environment
+        words = words[1:]
+    match words:
+        case ["tkg-incremental", *rest] | ["python", "-m", "tkg_incremental", *rest]:
+            if run:
+                assert main(rest) == 0, f"{shlex.join(words)} failed"
+            else:
+                make_parser().parse_args(rest)
+        case ["make", target, *_]:
+            assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text(), re.MULTILINE), target
+        case ["python", script, *rest]:
+            path = REPOSITORY / ("benchmarks/__main__.py" if script == "-m" else script)
+            for flag in [word for word in rest if word.startswith("--")]:
+                assert f'"{flag}"' in path.read_text(), f"{script} has no {flag}"
+        case ["pip", "install", *what]:
+            for extra in re.findall(r"\[([\w,]+)\]", " ".join(what)):
+                assert set(extra.split(",")) <= extras(), f"there is no extra {extra}"
+        case ["git", "clone", *_] | ["cd", _] | ["export", _]:
+            pass
+        case _:
+            raise AssertionError(f"nothing is known about the command {shlex.join(words)!r}")
+
+
+def extras() -> set[str]:
+    setup = configparser.ConfigParser()
+    setup.read(REPOSITORY / "setup.cfg", encoding="utf-8")
+    return set(setup["options.extras_require"])
