@@ -31,8 +31,6 @@ extensions = [
 ]
 # `results` holds the files of runs, from which results.md is written.
 exclude_patterns = ["_build", "generated", "results"]
-# The pages of results and benchmarks are written from measurements, and join when they are there.
-suppress_warnings = ["toc.empty_glob"]
 
 html_theme = "furo"
 html_title = f"{project} {release}"

@@ -24,9 +24,9 @@ TITLES = {
 HEAD = """# Results
 
 Test rows, in percent (RRD × 100), means over the incremental steps; ± is the standard deviation over seeds. *paper* is
-the published figure, *ours* what this package gave, *Δ* the difference. An arrow says which way is better. Rows that say
-*not run* have not been run. The page is written by `python examples/paper_tables.py` from the files in `docs/results/`,
-which name the commit and the command of each run.
+the published figure, *ours* what this package gave, *Δ* the difference. An arrow says which way is better. Rows that
+say *not run* have not been run. The page is written by `python examples/paper_tables.py` from the files in
+`docs/results/`, which name the commit and the command of each run.
 
 All base models are trained with one-vs-all cross-entropy (DE) or 500 sampled negatives (HyTE), the dense optimiser of
 the released code, patience 20; all cells but the row-wise ones use that optimiser, too.

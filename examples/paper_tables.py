@@ -93,7 +93,8 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
     trainer.pretrain(runs / f"{scope}-{cell.dataset}-{cell.model}-{seed}.pt")
     result = trainer.fit().to_dict()
     kept = {name: result[name] for name in ("dataset", "model", "strategy", "seed", "summary", "steps")}
-    command = f"python examples/paper_tables.py --dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
+    which = f"--dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
+    command = f"python examples/paper_tables.py {which}"
     kept |= {"cell": cell.name, "optimizer": cell.optimizer, "commit": _commit(), "command": command}
     kept["minutes"] = round((time.perf_counter() - begin) / 60, 1)
     RESULTS.mkdir(exist_ok=True)

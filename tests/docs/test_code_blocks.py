@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from pages import PAGES, Block, blocks_of, check_command, commands_of, run_page
 
 README, *OTHERS = PAGES
 
 
 @pytest.fixture(scope="module")
-def after_readme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def after_readme(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of somebody who has done what README says: a run on which the other pages lean."""
     folder = tmp_path_factory.mktemp("readme")
     with pytest.MonkeyPatch.context() as patch:
         run_page(README, folder, patch)
-    yield folder
+    return folder
 
 
 def test_readme(after_readme: Path) -> None:
@@ -40,11 +38,29 @@ def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert error.traceback[-1].lineno + 1 == 8
 
 
+PAGE = """
+<!-- file: a.csv -->
+```text
+a,b
+```
+
+```{doctest}
+>>> 1
+```
+
+```console
+$ make x \\
+ y   # why
+what it says
+```
+"""
+
+
 def test_blocks_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("<!-- file: a.csv -->\n```csv\na,b\n```\n\n```{doctest}\n>>> 1\n```\n\n```console\n$ make x \\\n y\nout\n```\n")
+    page.write_text(PAGE)
     table, command = blocks_of(page)
-    assert table == Block("csv", "a,b\n", 2, "file: a.csv")
+    assert table == Block("text", "a,b\n", 3, "file: a.csv")
     assert commands_of(command) == [["make", "x", "y"]]
 
 
