@@ -223,7 +223,7 @@ def _ours() -> list[Cell]:
             ("Supersede", Supersede),
             ("Supersede without sink", lambda: Supersede(sink=0)),
             ("Supersede without contrast", lambda: Supersede(contrast=0)),
-            ("Supersede sampled", lambda: Supersede(facts_negatives=500)),
+            ("Supersede sampled", lambda: Supersede(negatives=500, replay_negatives=50, rkd=1.0)),
         ]
         cells += [Cell(0, dataset, "DE", name, make) for name, make in own]
     return cells

@@ -21,8 +21,11 @@ _LARGE = 100_000
 SUITED: dict[str, tuple[Any, Any]] = {
     "hidden_channels": (64, 128),
     "epochs": (15, 100),
-    "patience": (5, 20),
+    "patience": (8, 20),
     "replay_size": (2000, None),
+    # All entities of a small graph are fewer than the negatives one would draw, and say more.
+    "negatives": ("all", 500),
+    "replay_negatives": ("all", 50),
     "lr": (5e-3, 1e-3),
 }
 
@@ -49,6 +52,7 @@ class RunOptions:
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step.
         negatives: Negatives a side at each step, or ``"all"``.
+        replay_negatives: The same for replayed facts.
         base_negatives: Negatives a side for the base model, or ``"all"``.
         optimizer: ``"rowwise"`` or ``"published"``.
         epochs: At most so many epochs a step.
@@ -79,7 +83,8 @@ class RunOptions:
     replay: str = "uniform"
     window: int = 10
     replay_size: int | None = None
-    negatives: Negatives = 500
+    negatives: Negatives | None = None
+    replay_negatives: Negatives | None = None
     base_negatives: Negatives | None = None
     optimizer: str = "rowwise"
     epochs: int | None = None

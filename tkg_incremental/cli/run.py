@@ -106,6 +106,7 @@ def make_trainer(
             window=options.window,
             replay_size=options.replay_size,
             negatives=options.negatives,
+            replay_negatives=options.replay_negatives,
         )
     except ValueError as error:
         raise UsageError(str(error)) from error

@@ -71,7 +71,13 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         help=f"facts to replay in a step ({suited('replay_size', '1000 × window')})",
     )
     group.add_argument(
-        "--negatives", type=positive_or_all, metavar="N", help=f"wrong answers a side, or all ({DEFAULTS.negatives})"
+        "--negatives", type=positive_or_all, metavar="N", help=f"wrong answers a side, or all ({suited('negatives')})"
+    )
+    group.add_argument(
+        "--replay-negatives",
+        type=positive_or_all,
+        metavar="N",
+        help=f"the same for replayed facts ({suited('replay_negatives')})",
     )
     group.add_argument(
         "--base-negatives", type=positive_or_all, metavar="N", help="the same for the base model (all; 500 for TransE)"

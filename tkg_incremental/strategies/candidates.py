@@ -97,14 +97,15 @@ def _all_known_loss(step: Step, rows: Tensor) -> Tensor:
     """Rows of one time against all entities known then, as one product."""
     model, line = step.model, step.timeline
     steps, group_sizes = torch.unique_consecutive(rows[:, TIME], return_counts=True)
-    known = line.num_known[steps].tolist()
+    # Asked for together: each answer to the host is a wait for the device.
+    known, sizes = torch.stack([line.num_known[steps], group_sizes]).tolist()
     query, true = model.both_queries(rows)
     true_answers = [line.answers(side, "train") for side in SIDES]
     loss = one_vs_all_loss(
         query.view(2, len(rows), -1),
         model.encoder.grid(line.order[: max(known)], steps),
         true.view(2, -1),
-        group_sizes.tolist(),
+        sizes,
         known,
         [answers.expand(answers.lookup(rows)) for answers in true_answers],
         model.decoder.similarity,

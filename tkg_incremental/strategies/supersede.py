@@ -115,12 +115,13 @@ class Supersede(Strategy):
     r"""TIE, with the deleted facts held against what is true and against the crowd.
 
     Two terms take the place of :math:`L_{del}`: :class:`Sink` pushes deleted facts down until random entities
-    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. Added facts are learnt
-    against all known entities.
+    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. Added and replayed facts
+    are learnt against all known entities; that makes distillation unnecessary, so it is off by default.
 
     Args:
-        facts_negatives: Negatives a side for added facts, or ``"all"``.
+        negatives: Negatives a side for added facts, or ``"all"``.
         replay: ``"uniform"``, ``"frequency"`` or ``"inverse"`` sampling; :obj:`None` switches replay off.
+        replay_negatives: Negatives a side for replayed facts, or ``"all"``.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
         sink: Weight of the sinking; 0 leaves it out.
@@ -132,22 +133,23 @@ class Supersede(Strategy):
 
     def __init__(
         self,
-        facts_negatives: Negatives = "all",
+        negatives: Negatives = "all",
         replay: ReplaySampling | None = "uniform",
+        replay_negatives: Negatives = "all",
         window: int = 10,
         replay_size: int | None = None,
         sink: float = 1.0,
         contrast: float = 1.0,
         rce: float = 1.0,
-        rkd: float = 1.0,
+        rkd: float = 0.0,
         drift: float = 1.0,
     ) -> None:
-        terms: list[Term] = [Link(Added(), facts_negatives), Drift(drift)]
+        terms: list[Term] = [Link(Added(), negatives), Drift(drift)]
         if sink:
             terms.append(Sink(Deleted(window), weight=sink))
         if contrast:
             terms.append(Contrast(Successors(window), window, contrast))
         if replay is not None:
             size = 1000 * window if replay_size is None else replay_size
-            terms.append(Replay(Replayed(window, size, replay), weight=rce, distill=rkd))
+            terms.append(Replay(Replayed(window, size, replay), replay_negatives, weight=rce, distill=rkd))
         super().__init__(terms, "Supersede")

@@ -96,27 +96,36 @@ class Forget(Term):
 @dataclass
 class Replay(Term):
     r""":math:`\alpha_3 L_{RCE} + \alpha_4 L_{RKD}`: replayed facts, learnt again and held to what the previous
-    model said of them. Both losses share one scoring of the same candidates.
+    model said of them. Both losses share one scoring of the same candidates, unless the first takes ``"all"``.
 
     Args:
         view: Facts to replay.
-        negatives: Negatives a side.
+        negatives: Negatives a side; with ``"all"``, distillation goes by 50 of them.
         shared: Rows of one time share their negatives.
         weight: :math:`\alpha_3`.
         distill: :math:`\alpha_4`; with 0 the previous model is not asked.
     """
 
     view: View | None = field(default_factory=Replayed)
-    negatives: int = 50
+    negatives: Negatives = 50
     shared: bool = False
     weight: float = 1.0
     distill: float = 1.0
 
+    def __post_init__(self) -> None:
+        self.by_time = self.negatives == "all"
+
     def losses(self, step: Step, rows: Tensor) -> Losses:
         rows = by_time(rows)
-        sample = draw(step, rows, self.negatives, self.shared)
+        losses = {}
+        if self.negatives == "all":
+            losses["RCE"] = self.weight * link_loss(step, rows, "all")
+            if not self.distill:
+                return losses
+        sample = draw(step, rows, 50 if self.negatives == "all" else self.negatives, self.shared)
         log_q = sampled_logits(step.model, step, rows, sample).log_softmax(1)
-        losses = {"RCE": -self.weight * log_q[:, 0].sum() / len(rows)}
+        if self.negatives != "all":
+            losses["RCE"] = -self.weight * log_q[:, 0].sum() / len(rows)
         if self.distill:
             with torch.no_grad():
                 log_p = sampled_logits(step.previous, step, rows, sample).log_softmax(1)
@@ -125,7 +134,7 @@ class Replay(Term):
         return losses
 
     def examples(self, step: Step, rows: int) -> int:
-        return rows * 2 * self.negatives
+        return rows * 2 * count_negatives(step, self.negatives)
 
 
 def known_before(snapshot: Snapshot, axis: Axis, index: Tensor) -> Tensor:

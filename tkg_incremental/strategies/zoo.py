@@ -60,7 +60,7 @@ class TIE(Strategy):
         deletion: Learn from deleted facts.
         negatives: Negatives a side for current facts, or ``"all"``.
         shared: Rows of one time share their negatives.
-        replay_negatives: Negatives a side for replayed facts.
+        replay_negatives: Negatives a side for replayed facts, or ``"all"``.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
         ce: Weight :math:`\alpha_1`.
@@ -77,7 +77,7 @@ class TIE(Strategy):
         deletion: bool = True,
         negatives: Negatives = 500,
         shared: bool = False,
-        replay_negatives: int = 50,
+        replay_negatives: Negatives = 50,
         window: int = 10,
         replay_size: int | None = None,
         ce: float = 1.0,
