@@ -110,8 +110,11 @@ def _table(title: str, cells: list[Cell], runs: dict[str, list[dict[str, Any]]])
             seconds = [run["summary"]["epoch_seconds"] for run in found if run["summary"]["epoch_seconds"] is not None]
             cost = [f"{size / 1e6:.2f}M", f"{statistics.mean(seconds):.2f}" if seconds else "–", str(len(found))]
         else:
-            cost = ["", "", "*not run*"]
-        lines.append(f"| {cell.name} | {' | '.join(shown + cost)} |")
+            cost = ["", "", "*not\N{NO-BREAK SPACE}run*"]
+        # A mean and its deviation stay on one line.
+        lines.append(
+            f"| {cell.name} | {' | '.join(shown + cost)} |".replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -13,7 +13,7 @@ README, *OTHERS = PAGES
 
 @pytest.fixture(scope="module")
 def after_readme(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of somebody who has done what README says. Its run stands in for the demo's, of which other pages tell."""
+    """The folder of somebody who has done what README says. Its run stands in for the demo on other pages."""
     folder = tmp_path_factory.mktemp("readme")
     with pytest.MonkeyPatch.context() as patch:
         run_page(README, folder, patch)

@@ -32,4 +32,5 @@ def test_a_run_shows(name: str, tmp_path: Path) -> None:
     filled = excerpt(name, tmp_path)
     assert "**12.25**" in filled
     assert "12.25" not in empty
-    assert filled.count("*not run*") == empty.count("*not run*") - 1
+    assert filled.count("**") == 3 * 2  # C, DF and A
+    assert filled.count("run*") == empty.count("run*") - 1
