@@ -57,7 +57,8 @@ class TKGModel(nn.Module):
     def encode(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Vectors of heads, relations and tails, ``[B, 4] → 3 × [B, d]``."""
         time = rows[:, TIME]
-        ends = self.encoder.entity(rows[:, [HEAD, TAIL]], time[:, None])  # one look-up for both
+        # One look-up for both ends; by a stride, as a list of columns would travel to the device with every batch.
+        ends = self.encoder.entity(rows[:, HEAD : TAIL + 1 : TAIL - HEAD], time[:, None])
         return ends[:, 0], self.encoder.relation(rows[:, REL], time), ends[:, 1]
 
     def forward(self, rows: Tensor) -> Tensor:

@@ -57,9 +57,9 @@ class _OneVsAll(torch.autograd.Function):
         grad_query, grad_table = torch.empty_like(query), torch.zeros_like(table)
         grad_positive = torch.empty_like(positive)
         loss = positive.new_zeros(())
-        bounds = torch.tensor([0, *group_sizes]).cumsum(0).to(query.device)
-        mask_bounds = [torch.searchsorted(row, bounds).tolist() for row, _ in masks]
-        starts = bounds.tolist()
+        bounds = torch.tensor([0, *group_sizes]).cumsum(0)
+        starts, bounds = bounds.tolist(), bounds.to(query.device)
+        mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
         for group, (start, width) in enumerate(zip(starts, widths, strict=False)):
             candidates = table[group, :width]
             for side, (row, column) in enumerate(masks):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from torch import Tensor, nn
 
+from tkg_incremental.metrics import Evaluator
+from tkg_incremental.models.base import TKGModel
 from tkg_incremental.strategies.terms import Losses, Term
 
 
@@ -19,6 +21,8 @@ class Strategy:
 
     #: Learns from all steps at once, instead of one after the other.
     sees_future = False
+    #: Name of what :meth:`validate` gives.
+    watches = "C@10"
 
     def __init__(self, terms: Iterable[Term], name: str | None = None) -> None:
         self.terms: Sequence[Term] = tuple(terms)
@@ -28,6 +32,10 @@ class Strategy:
         """Puts gradients on the parameters. The one place to change what a gradient is."""
         total: Tensor = sum(losses.values())  # type: ignore[assignment]
         total.backward()
+
+    def validate(self, evaluator: Evaluator, model: TKGModel, time: int) -> float:
+        """What early stopping watches on validation rows of a step, higher is better; NaN without rows."""
+        return evaluator.current(model, time)
 
     def __add__(self, terms: Iterable[Term]) -> Strategy:
         return Strategy([*self.terms, *terms], f"{self.name}+")

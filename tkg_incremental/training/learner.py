@@ -161,7 +161,7 @@ class StepLearner:
         # Without validation rows the training loss has to do.
         if self.stopping.update(-sum(losses.values()) if value != value else value, self.epoch):
             self._memory.mark()
-        self.history.append({**losses, "val C@10": value})
+        self.history.append({**losses, f"val {self.strategy.watches}": value})
         return self.history[-1]
 
     def _train(self) -> dict[str, float]:

@@ -95,9 +95,9 @@ class TouchedRows:
     def former(self, name: str, index: Tensor) -> Tensor:
         """Values before the step of any rows, ``[*] → [*, width]``."""
         rows = torch.nn.functional.embedding(index, self._tables[name].detach())
-        slots = self._slot_of[name][index]
-        touched = slots >= 0
         if len(self.index[name]):
+            slots = self._slot_of[name][index]
+            touched = (slots >= 0).nonzero(as_tuple=True)
             rows[touched] = self.former_of_slots(name, slots[touched].long())
         return rows
 

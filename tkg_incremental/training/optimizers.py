@@ -159,8 +159,8 @@ def _touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
         index, rows = gradient.indices()[0], gradient.values()
     else:
         index, rows = torch.arange(len(gradient), device=gradient.device), gradient
-    used = rows.ne(0).any(1)
-    return index[used], rows[used]
+    used = rows.ne(0).any(1).nonzero().squeeze(1)  # once: the host waits for how many they are
+    return index.index_select(0, used), rows.index_select(0, used)
 
 
 OPTIMIZERS = ("rowwise", "published")

@@ -108,7 +108,7 @@ class IncrementalTrainer:
         else:
             last = self.timeline.num_steps - 1 if self.strategy.sees_future else self.timeline.base_step
             strategy = Strategy([Link(History(), self.base_negatives)], "base")
-            self._learn(last, strategy, self.base_settings, first_validated=0)
+            self._learn(last, strategy, self.base_settings)
             if base is not None:
                 save_verified({"about": self._about_base, "weights": self.model.state_dict()}, base)
         # Every run starts its steps from the same random state, however its base model came about.
@@ -149,7 +149,7 @@ class IncrementalTrainer:
         # Who has seen the future knows everybody already.
         if self._active is None and time > self.timeline.base_step and not self.strategy.sees_future:
             self._initialise_new(time)
-        learner = self._learn(time, self.strategy, self.settings, first_validated=time)
+        learner = self._learn(time, self.strategy, self.settings)
         metrics, alpha = self.evaluator.evaluate(self.model, time)
         seconds = learner.seconds
         self.result.add(
@@ -167,8 +167,8 @@ class IncrementalTrainer:
         self._write_results()  # also the model: a run that is stopped here can be asked already
         self._tell("on_step_end", self.result.steps[-1])
 
-    def _learn(self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int) -> StepLearner:
-        learner = self._active or self._learner(time, strategy, settings, first_validated)
+    def _learn(self, time: int, strategy: Strategy, settings: LearningSettings) -> StepLearner:
+        learner = self._active or self._learner(time, strategy, settings)
         self._active = learner
         self._tell("on_step_begin", learner)
         while not learner.is_over:
@@ -180,7 +180,12 @@ class IncrementalTrainer:
         self._active = None
         return learner
 
-    def _learner(self, time: int, strategy: Strategy, settings: LearningSettings, first_validated: int) -> StepLearner:
+    def _learner(self, time: int, strategy: Strategy, settings: LearningSettings) -> StepLearner:
+        def validate() -> float:
+            if strategy is self.strategy:
+                return strategy.validate(self.validator, self.model, time)
+            return self.validator.hits(self.model, 0, time)  # the base model: all steps it learns
+
         return StepLearner(
             self.model,
             Snapshot(self.timeline, time),
@@ -188,7 +193,7 @@ class IncrementalTrainer:
             settings,
             self.negatives,
             self.generator,
-            lambda: self.validator.hits(self.model, first_validated, time),
+            validate,
         )
 
     def _initialise_new(self, time: int) -> None:
@@ -238,10 +243,10 @@ class IncrementalTrainer:
         if active is not None:
             time = active["time"]
             if self.base_is_ready:
-                learner = self._learner(time, self.strategy, self.settings, time)
+                learner = self._learner(time, self.strategy, self.settings)
             else:
                 strategy = Strategy([Link(History(), self.base_negatives)], "base")
-                learner = self._learner(time, strategy, self.base_settings, 0)
+                learner = self._learner(time, strategy, self.base_settings)
             learner.load_state_dict(active["learner"])
             self._active = learner
         # Last: making the learner above drew from the generator. A device has a state of its own kind, so a run that
