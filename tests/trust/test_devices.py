@@ -1,0 +1,174 @@
+"""Everything of a run on a device other than the CPU; see :mod:`far_device`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import far_device
+import pytest
+import torch
+from far_device import DEVICE, DeviceMixError, FarTensor, far_away
+from torch import Tensor
+
+from tkg_incremental import LearningSettings
+from tkg_incremental.data import Snapshot, Timeline
+from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.metrics import Evaluator
+from tkg_incremental.models import DE, HyTE, TKGModel
+from tkg_incremental.sampling import NegativeSampler, sample_replay
+from tkg_incremental.strategies import AGEM, FB, TIE, Drift, Link, Strategy, Supersede
+from tkg_incremental.training import StepLearner
+
+pytestmark = pytest.mark.skipif(not far_device.AVAILABLE, reason="this version of torch has no backends in Python")
+
+MODELS = ("DE complex", "DE transe", "HyTE")
+STRATEGIES: dict[str, Any] = {
+    "TIE": lambda: TIE(negatives=8, replay_negatives=4, replay_size=40),
+    "TIE shared": lambda: TIE(negatives=8, shared=True, replay="frequency", replay_negatives=4, replay_size=40),
+    "A-GEM": lambda: AGEM(window=3, replay_size=40),
+    "FB all": lambda: FB(window=2, negatives="all"),
+    "norm": lambda: Strategy([Link(negatives=8), Drift(reduction="norm")]),
+    "Supersede": lambda: Supersede(window=3, replay_size=40),
+}
+
+
+@pytest.fixture(scope="module")
+def line() -> Timeline:
+    return SyntheticTKG(num_entities=40, num_relations=3, num_steps=6, facts_per_step=120, seed=1).timeline
+
+
+def make_model(name: str, line: Timeline) -> TKGModel:
+    sizes = (line.num_entities, line.num_relations, line.num_steps, 8)
+    return HyTE(*sizes) if name == "HyTE" else DE(*sizes, decoder=name.split()[1])
+
+
+def learn(
+    line: Timeline, model: TKGModel, strategy: Strategy, optimizer: str, epochs: int = 2, batch_size: int = 64
+) -> StepLearner:
+    """A step, with a generator of the CPU on either device: the same random numbers."""
+    settings = LearningSettings(epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=0.01)
+    evaluator = Evaluator(line, "val")
+    generator = torch.Generator().manual_seed(0)
+    step = Snapshot(line, 4)
+    learner = StepLearner(
+        model, step, strategy, settings, NegativeSampler(line), generator, lambda: evaluator.current(model, 4)
+    )
+    while not learner.is_over:
+        learner.run_epoch()
+    learner.finish()
+    return learner
+
+
+def near(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu()
+
+
+@pytest.mark.parametrize("optimizer", ["rowwise", "published"])
+@pytest.mark.parametrize(
+    ("name", "strategy"), [*(("DE complex", name) for name in STRATEGIES), ("DE transe", "TIE"), ("HyTE", "FB all")]
+)
+def test_a_step_of_learning(line: Timeline, name: str, strategy: str, optimizer: str) -> None:
+    here, there = make_model(name, line), make_model(name, line)
+    mine = learn(line, here, STRATEGIES[strategy](), optimizer)
+    with far_away():
+        learner = learn(line.to(DEVICE), there.to(DEVICE), STRATEGIES[strategy](), optimizer)
+        assert all(isinstance(weight.data, FarTensor) for weight in there.parameters())
+        weights = [near(weight) for weight in there.parameters()]
+        state = learner.state_dict()
+    # Other kernels are used there, so the last bits may differ.
+    for weight, other in zip(here.parameters(), weights, strict=True):
+        assert torch.allclose(weight, other, atol=1e-4)
+    for record, theirs in zip(mine.history, learner.history, strict=True):
+        assert record == pytest.approx(theirs, rel=1e-3, abs=1e-4)
+    assert state["epoch"] == 2
+
+
+@pytest.mark.parametrize("optimizer", ["rowwise", "published"])
+def test_a_learner_taken_up_again(line: Timeline, optimizer: str) -> None:
+    with far_away():
+        far, model = line.to(DEVICE), make_model("DE complex", line).to(DEVICE)
+        first = learn(far, model, STRATEGIES["TIE"](), optimizer)
+        again = learn(far, model, STRATEGIES["TIE"](), optimizer, epochs=1)
+        again.load_state_dict(first.state_dict())
+        again.run_epoch()
+        again.finish()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("per_query", [True, False])
+def test_ranks_and_metrics(line: Timeline, name: str, per_query: bool) -> None:
+    model = make_model(name, line)
+    metrics, alpha = Evaluator(line, per_query=per_query).evaluate(model, 5)
+    with far_away():
+        found, row = Evaluator(line.to(DEVICE), per_query=per_query).evaluate(model.to(DEVICE), 5)
+    assert found == pytest.approx(metrics, nan_ok=True)
+    assert torch.allclose(row, alpha, equal_nan=True)
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "frequency", "inverse"])
+def test_sampling(line: Timeline, sampling: Any) -> None:
+    rows = sample_replay(Snapshot(line, 4), 3, 30, sampling, torch.Generator().manual_seed(0))
+    negatives = NegativeSampler(line)(rows, "tail", 7, torch.Generator().manual_seed(0))
+    with far_away():
+        far = line.to(DEVICE)
+        drawn = sample_replay(Snapshot(far, 4), 3, 30, sampling, torch.Generator().manual_seed(0))
+        theirs = NegativeSampler(far)(drawn, "tail", 7, torch.Generator().manual_seed(0))
+        assert torch.equal(near(drawn), rows)
+        assert all(torch.equal(near(one), other) for one, other in zip(theirs, negatives, strict=True))
+
+
+def test_questions(line: Timeline) -> None:
+    dataset = SyntheticTKG(num_entities=40, num_relations=3, num_steps=6, facts_per_step=120, seed=1)
+    model = DE.from_dataset(dataset, hidden_channels=8)
+    question = {"head": 0, "rel": 0, "time": dataset.timeline.axis.first[3]}
+    answers = model.query(**question)
+    with far_away():
+        found = model.to(DEVICE).query(**question)
+    assert [name for name, _ in found] == [name for name, _ in answers]
+
+
+# What the host waits for -------------------------------------------------------------------------------
+
+
+#: In each batch, at most. All are sizes that depend on values: distinct rows of a batch, answers of its queries.
+#: What the losses are is asked for once an epoch.
+LIMITS = {
+    ("TIE", "rowwise"): 39,
+    ("TIE", "published"): 26,
+    ("FB all", "rowwise"): 23,
+    ("FB all", "published"): 11,
+}
+
+
+@pytest.mark.parametrize("batch_size", [32, 128])
+@pytest.mark.parametrize(("strategy", "optimizer"), LIMITS)
+def test_the_host_waits_no_oftener_than_it_must(line: Timeline, strategy: str, optimizer: str, batch_size: int) -> None:
+    with far_away() as mode:
+        far, model = line.to(DEVICE), make_model("DE complex", line).to(DEVICE)
+        learner = learn(far, model, STRATEGIES[strategy](), optimizer, epochs=1, batch_size=batch_size)
+        mode.waits.clear()
+        learner._train()
+    batches = math.ceil(learner.rows / batch_size)
+    an_epoch = 8  # the losses, and the order of the batches
+    assert sum(mode.waits.values()) <= batches * LIMITS[strategy, optimizer] + an_epoch, mode.waits
+
+
+def test_the_device_itself() -> None:
+    """That the test of devices tests something."""
+    with far_away() as mode:
+        x = torch.arange(6, device=DEVICE).view(2, 3)
+        assert x.device.type == DEVICE
+        with pytest.raises(DeviceMixError, match="add"):
+            x + torch.ones(2, 3)
+        with pytest.raises(DeviceMixError, match="index"):
+            x[torch.tensor([0, 1])]
+        with pytest.raises(DeviceMixError, match="mm"):
+            x.float() @ torch.ones(3, 2)
+        assert mode.waits == {}
+        assert (x + 1).sum().item() == 21
+        assert x[x > 2].tolist() == [3, 4, 5]
+        assert mode.waits == {"_local_scalar_dense": 1, "index by mask": 1, "_to_copy": 1}
+        assert x.cpu().device.type == "cpu"
+    with pytest.raises(DeviceMixError, match="outside"):
+        x + 1
