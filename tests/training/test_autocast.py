@@ -37,7 +37,7 @@ def test_losses_fall_alike(dataset: SyntheticTKG, kind: type[TKGModel], optimize
     other, found = train(dataset, kind, optimizer=optimizer, autocast=autocast)
     assert found == pytest.approx(losses, rel=0.05, abs=0.02)
     assert other.result.summary["C@10"] == pytest.approx(trainer.result.summary["C@10"], abs=10)
-    # It is in force: scores by products come out otherwise. Distances keep theirs, and scaling by a power of two is exact.
+    # It is in force: products come out otherwise. Distances keep their bits, and scaling by a power of two is exact.
     weights, theirs = trainer.model.encoder.entity_vectors, other.model.encoder.entity_vectors
     assert torch.equal(weights, theirs) == (kind is HyTE)
     assert theirs.dtype == torch.float
