@@ -62,8 +62,8 @@ types: $(STAMP)  ## Check the type hints
 	$(PY) -m mypy
 
 docs: $(STAMP)  ## Build the documentation into docs/_build/html; warnings are errors
-	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
-	$(PY) -m sphinx -W --keep-going -q -b doctest docs docs/_build/doctest
+	$(PY) -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	$(PY) -m sphinx -W --keep-going -q -b doctest -d docs/_build/doctrees docs docs/_build/doctest
 
 bench: $(BENCH_STAMP)  ## Run the benchmarks
 	$(PY) -m benchmarks $(ARGS)
