@@ -103,11 +103,22 @@ class Interrupt(Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("after", [3, 7])
-def test_resuming_a_trainer_that_was_interrupted(dataset: Tiny, tmp_path: Path, after: int) -> None:
+@pytest.mark.parametrize(("base_is_ready", "epoch"), [(False, 3), (True, 1), (True, 3)])
+def test_resuming_a_trainer_that_was_interrupted(
+    dataset: Tiny, tmp_path: Path, base_is_ready: bool, epoch: int
+) -> None:
     """The half-learnt step is given up for what the checkpoint says, also where that is between two steps."""
+
+    class Once(Callback):
+        done = False
+
+        def on_epoch_end(self, trainer: IncrementalTrainer, learner: StepLearner, record: dict[str, float]) -> None:
+            if not self.done and (trainer.base_is_ready, learner.epoch) == (base_is_ready, epoch):
+                self.done = True
+                raise KeyboardInterrupt
+
     finish(make_trainer(CASES[0], dataset, tmp_path / "whole", checkpoint_every=2))
-    trainer = make_trainer(CASES[0], dataset, tmp_path / "run", checkpoint_every=2, callbacks=[Interrupt(after)])
+    trainer = make_trainer(CASES[0], dataset, tmp_path / "run", checkpoint_every=2, callbacks=[Once()])
     with pytest.raises(KeyboardInterrupt):
         finish(trainer)
     finish(trainer.resume())
