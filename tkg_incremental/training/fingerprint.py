@@ -56,6 +56,7 @@ def run_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any]
         "strategy": trainer.strategy.name,
         # Terms and views of a user's own need no `__repr__`: then only their address would differ.
         "terms": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(trainer.strategy)),
+        "watches": trainer.strategy.watches,
         "settings": repr(trainer.settings),
         "autocast": trainer.settings.autocast,
         "evaluator": {name: getattr(evaluator, name) for name in ("split", "window", "per_query", "average_from")},
