@@ -27,7 +27,8 @@ def test_pages_show_what_was_measured(name: str) -> None:
 @pytest.mark.parametrize("name", EXCERPTS)
 def test_a_run_shows(name: str, tmp_path: Path) -> None:
     empty = excerpt(name, tmp_path)
-    summary = '{"C@10": 12.25, "DF@10": 1, "RRD": null, "A@10": 3, "data_size": 2e6, "epoch_seconds": 0.5}'
+    figures = '"C@10": 12.25, "DF@10": 1, "RRD": null, "A@10 incremental": 2, "data_size": 2e6, "epoch_seconds": 0.5'
+    summary = f"{{{figures}}}"
     (tmp_path / "Wikidata12k-DE-FT-0.json").write_text(f'{{"summary": {summary}}}')
     filled = excerpt(name, tmp_path)
     assert "**12.25**" in filled

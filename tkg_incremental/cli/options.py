@@ -20,9 +20,8 @@ _LARGE = 100_000
 #: Defaults for small and for large datasets.
 SUITED: dict[str, tuple[Any, Any]] = {
     "hidden_channels": (64, 128),
-    "epochs": (15, 100),
-    "patience": (8, 20),
-    "replay_size": (2000, None),
+    "epochs": (10, 100),
+    "patience": (5, 20),
     # All entities of a small graph are fewer than the negatives one would draw, and say more.
     "negatives": ("all", 500),
     "replay_negatives": ("all", 50),

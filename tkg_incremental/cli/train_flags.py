@@ -68,7 +68,7 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         "--replay-size",
         type=positive,
         metavar="N",
-        help=f"facts to replay in a step ({suited('replay_size', '1000 × window')})",
+        help="facts to replay in a step (1000 × window)",
     )
     group.add_argument(
         "--negatives", type=positive_or_all, metavar="N", help=f"wrong answers a side, or all ({suited('negatives')})"

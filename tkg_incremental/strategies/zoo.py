@@ -66,7 +66,8 @@ class TIE(Strategy):
         ce: Weight :math:`\alpha_1`.
         forget: Weight :math:`\alpha_2`.
         rce: Weight :math:`\alpha_3`.
-        rkd: Weight :math:`\alpha_4`.
+        rkd: Weight :math:`\alpha_4`; 1 by default, or 0 if replayed facts are learnt against all entities, which leaves
+            distillation little to add.
         drift: Weight :math:`\alpha_5`.
     """
 
@@ -83,7 +84,7 @@ class TIE(Strategy):
         ce: float = 1.0,
         forget: float = 1.0,
         rce: float = 1.0,
-        rkd: float = 1.0,
+        rkd: float | None = None,
         drift: float = 1.0,
     ) -> None:
         terms: list[Term] = [_current(facts, negatives, shared, ce), Drift(drift)]
@@ -91,7 +92,8 @@ class TIE(Strategy):
             terms.append(Forget(Deleted(window), forget))
         if replay is not None:
             size = 1000 * window if replay_size is None else replay_size
-            terms.append(Replay(Replayed(window, size, replay), replay_negatives, shared, rce, rkd))
+            distill = float(replay_negatives != "all") if rkd is None else rkd
+            terms.append(Replay(Replayed(window, size, replay), replay_negatives, shared, rce, distill))
         super().__init__(terms, "TIE")
 
 
