@@ -55,7 +55,13 @@ def first_batch(dataset: str, root: str, options: dict[str, Any], hidden_channel
 
 
 def epochs(
-    entities: int, changed: int, replay_size: int, negatives: int, replay_negatives: int, hidden_channels: int
+    entities: int,
+    changed: int,
+    replay_size: int,
+    negatives: int,
+    replay_negatives: int,
+    hidden_channels: int,
+    shared: bool,
 ) -> Answers:
     """Seconds of one epoch of TIE after another on a synthetic graph, and the memory they take beside the tables."""
     from benchmarks import memory
@@ -76,10 +82,10 @@ def epochs(
         test=0.01,
     )
     terms = [
-        Link(Added(), negatives),
+        Link(Added(), negatives, shared),
         Drift(),
         Forget(Deleted(limit=changed)),
-        Replay(Replayed(size=replay_size), replay_negatives),
+        Replay(Replayed(size=replay_size), replay_negatives, shared),
     ]
     strategy = Strategy(terms, "TIE")
     model = DE.from_dataset(dataset, hidden_channels)

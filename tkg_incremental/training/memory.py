@@ -142,7 +142,7 @@ class Growing:
     def append(self, values: Tensor) -> None:
         needed = self._length + len(values)
         if needed > len(self._storage):
-            grown = self._storage.new_empty(max(needed, 2 * len(self._storage)), *self._storage.shape[1:])
+            grown = self._storage.new_empty(max(needed, len(self._storage) * 5 // 4), *self._storage.shape[1:])
             grown[: self._length] = self.values
             self._storage = grown
         self._storage[self._length : needed] = values
