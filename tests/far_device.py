@@ -22,7 +22,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 DEVICE = "far"
 #: Whether this version of torch has what is needed.
 AVAILABLE = hasattr(backend_registration, "_setup_privateuseone_for_python_backend")
-if AVAILABLE:
+# Once: looking for doctests, pytest imports this file a second time, under another name.
+if AVAILABLE and not hasattr(torch.Tensor, f"is_{DEVICE}"):
     backend_registration._setup_privateuseone_for_python_backend(DEVICE)
 
 aten = torch.ops.aten
