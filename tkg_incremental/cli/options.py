@@ -55,6 +55,7 @@ class RunOptions:
         base_negatives: Negatives a side for the base model, or ``"all"``.
         optimizer: ``"rowwise"`` or ``"published"``.
         epochs: At most so many epochs a step.
+        base_epochs: The same for the base model; twice as many for a small dataset.
         patience: Stop a step when the best epoch is so many epochs old.
         lr: Learning rate.
         batch_size: Rows in a batch.
@@ -87,6 +88,7 @@ class RunOptions:
     base_negatives: Negatives | None = None
     optimizer: str = "rowwise"
     epochs: int | None = None
+    base_epochs: int | None = None
     patience: int | None = None
     lr: float | None = None
     batch_size: int = 2048
@@ -101,7 +103,11 @@ class RunOptions:
         """The same with every choice that depends on the size of the dataset made."""
         large = len(dataset.timeline.train) >= _LARGE
         chosen: dict[str, Any] = {name: values[large] for name, values in SUITED.items() if getattr(self, name) is None}
-        return replace(self, **chosen)
+        suited = replace(self, **chosen)
+        if suited.base_epochs is None:
+            assert suited.epochs is not None
+            suited = replace(suited, base_epochs=suited.epochs * (1 if large else 2))
+        return suited
 
     def save(self, run_dir: Path) -> None:
         """Writes ``run.json``, from which a run can be taken up without any flag."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,7 @@ def make_trainer(
         seed=options.seed,
         device=options.device,
         settings=settings,
+        base_settings=replace(settings, epochs=options.base_epochs or settings.epochs),
         base_negatives=options.base_negatives or ("all" if one_vs_all else 500),
         callbacks=callbacks,
         checkpoint_every=options.checkpoint_every,

@@ -89,6 +89,9 @@ def add_learning(group: argparse._ActionsContainer) -> None:
         "--epochs", type=positive, metavar="N", help=f"at most so many epochs a step ({suited('epochs')})"
     )
     group.add_argument(
+        "--base-epochs", type=positive, metavar="N", help="the same for the base model (small datasets: twice as many)"
+    )
+    group.add_argument(
         "--patience", type=positive, metavar="N", help=f"epochs to wait for a better one ({suited('patience')})"
     )
     group.add_argument("--lr", type=float, metavar="X", help=f"learning rate ({suited('lr')})")
