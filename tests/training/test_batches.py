@@ -21,12 +21,11 @@ def numbered(size: int, times: int = 3) -> Tensor:
 @given(
     st.lists(st.one_of(st.none(), st.integers(0, 30)), min_size=1, max_size=4),
     st.integers(1, 12),
-    st.booleans(),
     st.integers(0, 3),
 )
-def test_an_epoch(sizes: list[int | None], batch_size: int, by_time: bool, seed: int) -> None:
+def test_an_epoch(sizes: list[int | None], batch_size: int, seed: int) -> None:
     views = [None if size is None else numbered(size) for size in sizes]
-    epoch = list(spread(views, [by_time] * len(views), batch_size, seeded(seed)))
+    epoch = list(spread(views, batch_size, seeded(seed)))
     total = sum(size or 0 for size in sizes)
     assert len(epoch) == -(-total // batch_size)
     for batch in epoch:
@@ -46,14 +45,14 @@ def test_an_epoch(sizes: list[int | None], batch_size: int, by_time: bool, seed:
 
 def test_views_that_do_not_divide() -> None:
     # Three views of 4 rows and two batches of 6: not two of them with an extra row in the same batch.
-    lengths = [sum(len(rows) for rows in batch) for batch in spread([numbered(3)] * 4, [False] * 4, 6, seeded())]  # type: ignore[arg-type]
+    lengths = [sum(len(rows) for rows in batch) for batch in spread([numbered(3)] * 4, 6, seeded())]  # type: ignore[arg-type]
     assert lengths == [6, 6]
 
 
 def test_epochs_are_shuffled_by_their_generator() -> None:
     view, generator = numbered(50), seeded()
-    first, second = (next(spread([view], [False], 50, generator))[0] for _ in range(2))
-    again = next(spread([view], [False], 50, seeded()))[0]
+    first, second = (next(spread([view], 50, generator))[0] for _ in range(2))
+    again = next(spread([view], 50, seeded()))[0]
     assert torch.equal(first, again)  # type: ignore[arg-type]
     assert not torch.equal(first, second)  # type: ignore[arg-type]
     assert not torch.equal(first, view)  # type: ignore[arg-type]
@@ -62,10 +61,10 @@ def test_epochs_are_shuffled_by_their_generator() -> None:
 def test_rows_of_one_time_stay_together_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches_module, "_PIECE", 4)
     view = numbered(40, times=10)  # four rows of each time: every piece is one time
-    (batch,) = spread([view], [True], 40, seeded())
+    (batch,) = spread([view], 40, seeded())
     assert batch[0] is not None
     times = batch[0][:, 3].view(10, 4)
     assert (times == times[:, :1]).all()
     assert times[:, 0].tolist() != sorted(times[:, 0].tolist())  # but not in the order of time
-    first, second = (next(spread([view], [True], 40, seeded(seed)))[0] for seed in range(2))
+    first, second = (next(spread([view], 40, seeded(seed)))[0] for seed in range(2))
     assert not torch.equal(first, second)  # type: ignore[arg-type]

@@ -26,8 +26,6 @@ class Term:
     """
 
     view: View | None = None
-    #: Rows of one time are scored together, so they should come together.
-    by_time: bool = False
     #: How strongly the term pulls each row back to its value before the step. An optimiser that moves touched rows
     #: alone does so itself, row by row, in the place of :meth:`losses`.
     pull: float = 0.0
@@ -68,7 +66,6 @@ class Link(Term):
     def __post_init__(self) -> None:
         if self.negatives != "all" and self.negatives < 1:
             raise ValueError(f"negatives must be 'all' or at least 1 (got {self.negatives})")
-        self.by_time = self.negatives == "all"
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
         return {self.name: self.weight * link_loss(step, rows, self.negatives, self.shared)}
@@ -111,9 +108,6 @@ class Replay(Term):
     shared: bool = False
     weight: float = 1.0
     distill: float = 1.0
-
-    def __post_init__(self) -> None:
-        self.by_time = self.negatives == "all"
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
         rows = by_time(rows)

@@ -8,19 +8,18 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-# Terms that score rows of one time together want them in a batch together; pieces of this size still mix a
-# few times in every batch.
+# Rows of one time meet the same candidates, which are encoded once for all of them, so they had better come together.
+# Pieces of this size still mix a few times in every batch.
 _PIECE = 512
 
 
 def spread(
-    views: Sequence[Tensor | None], by_time: Sequence[bool], batch_size: int, generator: torch.Generator
+    views: Sequence[Tensor | None], batch_size: int, generator: torch.Generator
 ) -> Iterator[list[Tensor | None]]:
     """Batches of at most ``batch_size`` rows over all views together, each view spread evenly.
 
     Args:
         views: Rows ``[n, 4]`` of each term, or :obj:`None` for a term without rows.
-        by_time: Whether a view's rows are better kept together by time.
         batch_size: Rows in a batch, over all views.
         generator: Source of randomness.
     """
@@ -29,21 +28,18 @@ def spread(
     parts: list[Sequence[Tensor | None]] = []
     # Like dealing cards: a view begins with the batch after the one that the view before ended with.
     dealt = 0
-    for rows, grouped in zip(views, by_time, strict=True):
+    for rows in views:
         if rows is None:
             parts.append([None] * batches)
         else:
             sizes = [len(range((batch - dealt) % batches, len(rows), batches)) for batch in range(batches)]
-            parts.append(_shuffle(rows, grouped, generator).split(sizes))
+            parts.append(_shuffle(rows, generator).split(sizes))
             dealt += len(rows)
     yield from (list(batch) for batch in zip(*parts, strict=True))
 
 
-def _shuffle(rows: Tensor, grouped: bool, generator: torch.Generator) -> Tensor:
+def _shuffle(rows: Tensor, generator: torch.Generator) -> Tensor:
     order = torch.randperm(len(rows), generator=generator, device=rows.device)
-    if grouped:
-        order = order[torch.argsort(rows[order, 3], stable=True)]
-        pieces = order.split(_PIECE)
-        shuffled = torch.randperm(len(pieces), generator=generator, device=rows.device).tolist()
-        order = torch.cat([pieces[i] for i in shuffled])
-    return rows[order]
+    pieces = order[torch.argsort(rows[order, 3], stable=True)].split(_PIECE)
+    shuffled = torch.randperm(len(pieces), generator=generator, device=rows.device).tolist()
+    return rows[torch.cat([pieces[i] for i in shuffled])]

@@ -168,8 +168,7 @@ class StepLearner:
         terms, views = zip(*self._terms, strict=True)
         sums: dict[str, Tensor] = {}
         counts: dict[str, int] = {}
-        by_time = [term.by_time for term in terms]
-        for batch in spread(views, by_time, self.settings.batch_size, self.step.generator):
+        for batch in spread(views, self.settings.batch_size, self.step.generator):
             losses: dict[str, Tensor] = {}
             with self.settings.precision(self.step.model.device):
                 for term, rows in zip(terms, batch, strict=True):
