@@ -8,6 +8,7 @@ from torch import Tensor
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.ops.answers import TIME, Side
 from tkg_incremental.ops.keys import segment_arange
+from tkg_incremental.sampling.share import WHOLE, Share
 
 
 class NegativeSampler:
@@ -26,9 +27,14 @@ class NegativeSampler:
         self.timeline = timeline
 
     def __call__(
-        self, rows: Tensor, side: Side, count: int, generator: torch.Generator | None = None
+        self,
+        rows: Tensor,
+        side: Side,
+        count: int,
+        generator: torch.Generator | None = None,
+        share: Share = WHOLE,
     ) -> tuple[Tensor, Tensor]:
-        """Draws ``count`` negatives for each row.
+        """Draws ``count`` negatives for each row; ``share`` says of which batch the rows are a part.
 
         Returns:
             Columns ``[B, count]`` of the negatives, and ``[B]`` whether a row has any: where every known
@@ -46,7 +52,10 @@ class NegativeSampler:
         first = torch.cumsum(taken, 0) - taken
 
         free = self.timeline.num_known[rows[:, TIME]] - taken[query_of_row]
-        number = torch.empty(len(rows), count, dtype=torch.long, device=rows.device).random_(generator=generator)
+        number = share.by_row(
+            len(rows),
+            lambda n: torch.empty(n, count, dtype=torch.long, device=rows.device).random_(generator=generator),
+        )
         number %= free.clamp(min=1)[:, None]
         skipped = torch.searchsorted(shifted, number + query_of_row[:, None] * stride, right=True)
         return number + skipped - first[query_of_row][:, None], free > 0

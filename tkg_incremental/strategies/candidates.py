@@ -62,7 +62,7 @@ def draw(step: Step, rows: Tensor, negatives: int, shared: bool = False) -> Samp
     """Draws the negatives of a batch."""
     if shared:
         return _draw_shared(step, rows, negatives)
-    sides = [step.negatives(rows, side, negatives, step.generator) for side in SIDES]
+    sides = [step.negatives(rows, side, negatives, step.generator, step.share) for side in SIDES]
     available = torch.cat([there for _, there in sides])[:, None]
     columns = torch.cat([columns for columns, _ in sides]) * available
     return Sample(columns, rows[:, TIME].repeat(2), torch.arange(2 * len(rows), device=rows.device), ~available)
@@ -72,8 +72,10 @@ def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
     """One list for all rows of a time; a row's true answers in it do not count for that row."""
     line = step.timeline
     steps, list_of_row = torch.unique(rows[:, TIME], return_inverse=True)
-    shape = (len(steps), negatives)
-    columns = torch.empty(shape, dtype=torch.long, device=rows.device).random_(generator=step.generator)
+    columns = step.share.by_step(
+        steps,
+        lambda n: torch.empty(n, negatives, dtype=torch.long, device=rows.device).random_(generator=step.generator),
+    )
     columns %= line.num_known[steps][:, None]
     absent = torch.zeros(2 * len(rows), negatives, dtype=torch.bool, device=rows.device)
     for i, side in enumerate(SIDES):

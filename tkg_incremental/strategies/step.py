@@ -9,6 +9,7 @@ import torch
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.sampling.share import WHOLE, Share
 
 
 @dataclass
@@ -21,6 +22,7 @@ class Step:
         previous: The model as it was before the step, frozen.
         negatives: Draws negatives.
         generator: Source of all randomness.
+        share: Which part of the batch a term is given; what it draws for its rows goes through it.
     """
 
     snapshot: Snapshot
@@ -28,6 +30,7 @@ class Step:
     previous: TKGModel
     negatives: NegativeSampler
     generator: torch.Generator
+    share: Share = WHOLE
 
     @property
     def timeline(self) -> Timeline:

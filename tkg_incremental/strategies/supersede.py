@@ -97,7 +97,10 @@ class Contrast(Term):
             query = answers.lookup(rows)
             count = answers.counts[query]
             some = count > 0
-            draws = torch.rand(len(rows), generator=step.generator, device=rows.device, dtype=torch.double)
+            draws = step.share.by_row(
+                len(rows),
+                lambda n: torch.rand(n, generator=step.generator, device=rows.device, dtype=torch.double),
+            )
             place = answers.start[query] + (draws * count).long()
             former = rows[some]
             former[:, query_columns(side)[1]] = step.timeline.order[answers.columns[place[some]]]
