@@ -9,11 +9,13 @@ from torch import Tensor
 
 from tkg_incremental.data import FactTable, Timeline
 from tkg_incremental.data.timeline import SPLITS
+from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.metrics import functional as metric
+from tkg_incremental.metrics.counting import Answers, count_together
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import SIDES, AnswerIndex, Side, query_columns
 from tkg_incremental.ops.keys import segment_arange
-from tkg_incremental.ops.ranking import RankCounts, count_ranks
+from tkg_incremental.ops.ranking import RankCounts
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Evaluator:
         per_query: Count the deleted facts of each distinct query once for DF, as the released code does, instead
             of once per row, as the paper's equation does.
         average_from: First step that counts for A: 0 as in the paper; the released code begins with the base step.
+        world: The processes that share the work. All of them have to ask for the same, and get the same bits.
     """
 
     def __init__(
@@ -58,7 +61,9 @@ class Evaluator:
         window: int = 10,
         per_query: bool = False,
         average_from: int = 0,
+        world: World = ALONE,
     ) -> None:
+        self.world = world
         self.timeline, self.split, self.window = timeline, split, window
         self.per_query, self.average_from = per_query, average_from
         self.table = timeline.split(split)
@@ -66,20 +71,30 @@ class Evaluator:
         self._truth = FactTable(rows, timeline.num_entities, timeline.num_relations, timeline.num_steps).unique()
 
     @torch.no_grad()
-    def rank(self, model: TKGModel, step: int, deleted: bool = False) -> StepRanks | None:
-        """Ranks of the split's rows at one step; :obj:`None` if there are none."""
+    def rank(self, model: TKGModel, step: int, deleted: bool = False, world: World | None = None) -> StepRanks | None:
+        """Ranks of the split's rows at one step; :obj:`None` if there are none.
+
+        Args:
+            model: The model.
+            step: The step.
+            deleted: Rank deleted answers, too.
+            world: The processes that share the work; the evaluator's by default.
+        """
         rows = self.table.at(step)
         if len(rows) == 0:
             return None
         candidates = model.candidate_vectors(self.timeline.known_entities(step), step)
         lapsed = self._truth.lapsed(step, self.window) if deleted else rows[:0]
-        parts = [self._rank_side(model, rows, side, candidates, lapsed) for side in SIDES]
+        sides = [self._ask(model, rows, side, lapsed) for side in SIDES]
+        sets = [answers for side in sides for answers in (side.current, side.former)]
+        counts = iter(count_together(sets, candidates, model.decoder.similarity, world or self.world))
+        parts = [side.ranks(next(counts), next(counts)) for side in sides]
         for i, part in enumerate(parts):  # number rows and queries through both directions
             part.deleted_row += i * len(rows)
             part.deleted_query += i * len(rows)
         return StepRanks(*(torch.cat([getattr(part, name) for part in parts]) for name in StepRanks.__annotations__))
 
-    def _rank_side(self, model: TKGModel, rows: Tensor, side: Side, candidates: Tensor, lapsed: Tensor) -> StepRanks:
+    def _ask(self, model: TKGModel, rows: Tensor, side: Side, lapsed: Tensor) -> _Asked:
         line = self.timeline
         truth = line.answers(side, "all")
         # Rows that ask the same question are scored once.
@@ -87,23 +102,16 @@ class Evaluator:
         by_query = torch.argsort(query_of_row, stable=True)
         asked = torch.empty_like(queries).scatter_(0, query_of_row, torch.arange(len(rows), device=rows.device))
         query = model.query_vectors(rows[asked], side)
-
-        def count(owner: Tensor, column: Tensor, ignored: tuple[Tensor, Tensor]) -> RankCounts:
-            return count_ranks(query, candidates, owner, column, ignored, model.decoder.similarity)
-
         answer = line.column_of[rows[by_query, query_columns(side)[1]]]
-        counts = count(query_of_row[by_query], answer, truth.expand(queries[query_of_row[by_query]]))
-        filtered, raw = torch.empty(len(rows), device=rows.device), torch.empty(len(rows), device=rows.device)
-        filtered[by_query], raw[by_query] = counts.filtered, counts.raw
-
+        ignored = truth.expand(queries[query_of_row[by_query]])
         former = AnswerIndex(lapsed, side, line.column_of, line.num_relations, line.num_steps)
         owner, column = former.expand(former.lookup(rows[asked]))
-        none = (owner[:0], column[:0])
-        deleted = count(owner, column, none).raw if len(owner) else raw[:0]
-        # Every row that asks the question meets the deleted answers again.
-        per_query = torch.bincount(owner, minlength=len(queries))
-        row, place = _pair_up(query_of_row, per_query)
-        return StepRanks(filtered, raw, deleted[place], row, owner[place])
+        return _Asked(
+            query_of_row,
+            by_query,
+            Answers(query, query_of_row[by_query], answer, ignored),
+            Answers(query, owner, column, (owner[:0], column[:0])),
+        )
 
     def current(self, model: TKGModel, step: int, k: int = 10) -> float:
         """C at one step: what early stopping watches."""
@@ -112,16 +120,20 @@ class Evaluator:
 
     def hits(self, model: TKGModel, first: int, last: int, k: int = 10) -> float:
         """Hits@k over the pooled rows of several steps."""
-        found = [ranks.filtered for step in range(first, last + 1) if (ranks := self.rank(model, step))]
-        return metric.hits_at(torch.cat(found), k) if found else float("nan")
+        mine = range(first + self.world.rank, last + 1, self.world.size)
+        found = [ranks.filtered for step in mine if (ranks := self.rank(model, step, world=ALONE))]
+        # In another order than by step; what is counted here does not depend on it.
+        return metric.hits_at(torch.cat(self.world.gather(torch.cat([torch.empty(0, device=model.device), *found]))), k)
 
     def evaluate(self, model: TKGModel, step: int) -> tuple[dict[str, float], Tensor]:
         r"""All metrics of the model after ``step``, and its row of :math:`\alpha`, ``[step + 1]``."""
         alpha = torch.full((step + 1,), float("nan"), dtype=torch.double)
-        for j in range(step):
-            ranks = self.rank(model, j)
+        for j in range(self.world.rank, step, self.world.size):
+            ranks = self.rank(model, j, world=ALONE)
             if ranks:
                 alpha[j] = metric.hits_at(ranks.filtered)
+        for rank, theirs in enumerate(self.world.gather(alpha)):
+            alpha[rank : step : self.world.size] = theirs[rank : step : self.world.size]
         now = self.rank(model, step, deleted=True)
         if now is None:
             return self._averages(alpha), alpha
@@ -149,6 +161,24 @@ class Evaluator:
 
     def __repr__(self) -> str:
         return f"Evaluator({self.split}, window={self.window}, per_query={self.per_query})"
+
+
+@dataclass
+class _Asked:
+    """The questions of one side: those the rows ask, and the answers to rank."""
+
+    query_of_row: Tensor
+    by_query: Tensor
+    current: Answers
+    former: Answers
+
+    def ranks(self, counts: RankCounts, former: RankCounts) -> StepRanks:
+        filtered, raw = (torch.empty(len(self.by_query), device=self.by_query.device) for _ in range(2))
+        filtered[self.by_query], raw[self.by_query] = counts.filtered, counts.raw
+        # Every row that asks the question meets the deleted answers again.
+        owner = self.former.owner
+        row, place = _pair_up(self.query_of_row, torch.bincount(owner, minlength=len(self.former.query)))
+        return StepRanks(filtered, raw, former.raw[place], row, owner[place])
 
 
 def _pair_up(group_of_row: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:

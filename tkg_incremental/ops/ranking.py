@@ -43,6 +43,11 @@ class RankCounts:
         return self.raw - self.ignored_better - self.ignored_tied / 2
 
 
+def answers_at_a_time(candidates: int) -> int:
+    """How many answers are scored together. Whoever divides them at multiples of this gets the same bits."""
+    return max(_QUERIES_AT_A_TIME, _SCORES_AT_A_TIME // max(1, candidates))
+
+
 def count_ranks(
     query: Tensor,
     table: Tensor,
@@ -65,7 +70,7 @@ def count_ranks(
     answers = len(owner)
     better = torch.empty(answers, dtype=torch.long, device=query.device)
     tied, ignored_better, ignored_tied = torch.empty_like(better), torch.empty_like(better), torch.empty_like(better)
-    at_a_time = max(_QUERIES_AT_A_TIME, _SCORES_AT_A_TIME // max(1, len(table)))
+    at_a_time = answers_at_a_time(len(table))
     bounds = torch.arange(0, answers + at_a_time, at_a_time, device=query.device).clamp_(max=answers)
     ignored_bounds = torch.searchsorted(ignored[0], bounds).tolist()
     for i, start in enumerate(range(0, answers, at_a_time)):

@@ -13,12 +13,15 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data import Snapshot
+from tkg_incremental.distributed.gradients import average_rows, replicate
+from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import Step, Strategy
 from tkg_incremental.strategies.terms import known_before
 from tkg_incremental.training.batches import spread
 from tkg_incremental.training.early_stopping import EarlyStopping
+from tkg_incremental.training.objective import Objective
 from tkg_incremental.training.optimizers import OPTIMIZERS, PublishedAdam, RowAdam
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -95,6 +98,8 @@ class StepLearner:
         negatives: Draws negatives.
         generator: Source of all randomness.
         validate: What early stopping watches, higher is better; NaN if there is nothing to validate on.
+        world: The processes that learn the step together. Each has the model, the data and the generator in the same
+            state, and learns its part of every batch.
     """
 
     def __init__(
@@ -106,8 +111,9 @@ class StepLearner:
         negatives: NegativeSampler,
         generator: torch.Generator,
         validate: Callable[[], float],
+        world: World = ALONE,
     ) -> None:
-        self.strategy, self.settings, self.validate = strategy, settings, validate
+        self.strategy, self.settings, self.validate, self.world = strategy, settings, validate, world
         self.optimizer = settings.make_optimizer(model, strategy, snapshot)
         self._memory = self.optimizer.memory
         self.step = Step(snapshot, model, self._memory.previous, negatives, generator)
@@ -115,10 +121,12 @@ class StepLearner:
             None if term.view is None else term.view.rows(snapshot, generator) for term in strategy.terms
         ]
         # What an optimiser does row by row, no term needs to do.
-        pulls = isinstance(self.optimizer, RowAdam)
-        self._terms = [
-            (term, rows) for term, rows in zip(strategy.terms, self.views, strict=True) if not (pulls and term.pull)
-        ]
+        self._rowwise = isinstance(self.optimizer, RowAdam)
+        pairs = zip(strategy.terms, self.views, strict=True)
+        self._terms = [(term, rows) for term, rows in pairs if not (self._rowwise and term.pull)]
+        objective = Objective(self.step, [term for term, _ in self._terms], world)
+        # Gradients are averaged whole on the way back, or row by row after it.
+        self._losses = objective if self._rowwise else replicate(objective, world)
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
         self.seconds: list[float] = []
@@ -165,35 +173,33 @@ class StepLearner:
         return self.history[-1]
 
     def _train(self) -> dict[str, float]:
-        terms, views = zip(*self._terms, strict=True)
+        views = [rows for _, rows in self._terms]
         sums: dict[str, Tensor] = {}
         counts: dict[str, int] = {}
         for batch in spread(views, self.settings.batch_size, self.step.generator):
-            losses: dict[str, Tensor] = {}
-            with self.settings.precision(self.step.model.device):
-                for term, rows in zip(terms, batch, strict=True):
-                    if rows is None or len(rows):
-                        losses |= term.losses(self.step, self._empty if rows is None else rows)
-            self.optimizer.zero_grad()
-            self._backward(losses)
-            self.optimizer.step()
+            with self.world.talking("a batch"):
+                with self.settings.precision(self.step.model.device):
+                    losses = self._losses(batch)
+                self.optimizer.zero_grad()
+                self._backward(losses)
+                self.optimizer.step()
             for name, loss in losses.items():
                 sums[name] = sums.get(name, 0) + loss.detach()
                 counts[name] = counts.get(name, 0) + 1
-        return {name: float(total) / counts[name] for name, total in sums.items()}
+        totals = torch.tensor([float(total) for total in sums.values()], dtype=torch.double)
+        return {name: total / counts[name] for name, total in zip(sums, self.world.mean(totals).tolist(), strict=True)}
 
     def _backward(self, losses: dict[str, Tensor]) -> None:
-        if self.settings.autocast != "fp16":
-            self.strategy.backward(losses, self._parameters)
-            return
-        self.strategy.backward({name: loss * _FP16_SCALE for name, loss in losses.items()}, self._parameters)
-        for parameter in self._parameters:
-            if parameter.grad is not None:
-                parameter.grad.mul_(1 / _FP16_SCALE)
-
-    @property
-    def _empty(self) -> Tensor:
-        return torch.empty(0, 4, dtype=torch.long, device=self.step.model.device)
+        scale = _FP16_SCALE if self.settings.autocast == "fp16" else None
+        if scale is not None:
+            losses = {name: loss * scale for name, loss in losses.items()}
+        self.strategy.backward(losses, self._parameters)
+        if self._rowwise:
+            average_rows(self._parameters, self.world)
+        if scale is not None:
+            for parameter in self._parameters:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(1 / scale)
 
     def finish(self) -> None:
         """Puts the best epoch's weights back."""

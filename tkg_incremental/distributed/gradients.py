@@ -1,0 +1,102 @@
+"""Averaging gradients over processes: whole tables, or the rows that somebody touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from tkg_incremental.distributed.world import Processes, World, gather_padded
+
+_DENSE = -1
+
+
+def replicate(objective: nn.Module, world: World) -> nn.Module:
+    """The module such that the gradients of what it returns are averaged over the processes, whole tables at a time."""
+    if not isinstance(world, Processes):
+        return objective
+    with world.talking("the weights to begin with"):
+        # A table that no term of a batch uses has no gradient.
+        return DistributedDataParallel(objective, process_group=world.group, find_unused_parameters=True)
+
+
+@torch.no_grad()
+def average_rows(parameters: Sequence[Tensor], world: World) -> int:
+    """Averages gradients in place. Of sparse ones only the touched rows travel, in two messages for all tables.
+
+    Args:
+        parameters: The tables.
+        world: The processes.
+
+    Returns:
+        How many bytes this process sent to each of the others.
+    """
+    if not isinstance(world, Processes):
+        return 0
+    # Sorted and summed by row before they travel: a row that many facts of a batch share is sent once.
+    gradients = [p.grad.coalesce() if p.grad is not None and p.grad.is_sparse else p.grad for p in parameters]
+    mine = torch.tensor([_count(gradient) for gradient in gradients], device=parameters[0].device)
+    with world.talking("gradients"):
+        everybodys = [torch.empty_like(mine) for _ in range(world.size)]
+        dist.all_gather(everybodys, mine, group=world.group)
+        counts = torch.stack(everybodys).tolist()
+        dense = [any(count[i] == _DENSE for count in counts) for i in range(len(gradients))]
+        sent = _average_dense([i for i, is_so in enumerate(dense) if is_so], parameters, world)
+        # Where nobody has any, there is nothing to move.
+        sparse = [i for i in range(len(gradients)) if not dense[i] and any(count[i] for count in counts)]
+        return sent + _average_sparse(sparse, parameters, gradients, counts, world)
+
+
+def _average_dense(which: Sequence[int], parameters: Sequence[Tensor], world: Processes) -> int:
+    sent = 0
+    for i in which:
+        gradient = parameters[i].grad
+        whole = torch.zeros_like(parameters[i]) if gradient is None else gradient.to_dense()
+        dist.all_reduce(whole, group=world.group)
+        parameters[i].grad = whole.div_(world.size)
+        sent += whole.nbytes
+    return sent
+
+
+def _average_sparse(
+    which: Sequence[int],
+    parameters: Sequence[Tensor],
+    gradients: Sequence[Tensor | None],
+    counts: list[list[int]],
+    world: Processes,
+) -> int:
+    if not which:
+        return 0
+    widths = [parameters[i].size(1) for i in which]
+    counts = [[count[i] for i in which] for count in counts]
+    empty = torch.empty(0, dtype=torch.long, device=parameters[0].device)
+    there = [gradients[i] for i in which]
+    index = torch.cat([empty if g is None else g.indices()[0] for g in there])
+    values = torch.cat([parameters[0].new_empty(0) if g is None else g.values().flatten() for g in there])
+    indices = gather_padded(index, [sum(count) for count in counts], world.group)
+    lengths = [sum(n * width for n, width in zip(count, widths, strict=True)) for count in counts]
+    rows = gather_padded(values.div_(world.size), lengths, world.group)
+    # By rank, so that all processes sum in the same order, and keep the same bits.
+    index_parts = [part.split(count) for part, count in zip(indices, counts, strict=True)]
+    row_parts = [
+        part.split([n * width for n, width in zip(count, widths, strict=True)])
+        for part, count in zip(rows, counts, strict=True)
+    ]
+    for place, i in enumerate(which):
+        table = parameters[i]
+        table.grad = torch.sparse_coo_tensor(
+            torch.cat([parts[place] for parts in index_parts])[None],
+            torch.cat([parts[place] for parts in row_parts]).view(-1, widths[place]),
+            table.shape,
+            check_invariants=False,
+        )
+    return index.nbytes + values.nbytes
+
+
+def _count(gradient: Tensor | None) -> int:
+    if gradient is None:
+        return 0
+    return gradient._nnz() if gradient.is_sparse else _DENSE
