@@ -7,6 +7,7 @@ from oracles.scores import diachronic, hyperplane
 from torch import Tensor
 
 from tkg_incremental.models import DiachronicEncoder, Encoder, HyperplaneEncoder, StaticEncoder
+from tkg_incremental.models.encoders import diachronic as diachronic_module
 
 SIZES = (5, 2, 7, 4)
 ENCODERS: list[type[Encoder]] = [DiachronicEncoder, HyperplaneEncoder, StaticEncoder]
@@ -53,26 +54,28 @@ def test_projections_lie_on_the_hyperplane() -> None:
 
 def test_a_static_encoder_ignores_time() -> None:
     encoder = make(StaticEncoder)
-    index, steps = torch.arange(5), torch.arange(7)
-    grid = encoder.grid(index, steps)
-    assert torch.equal(grid, encoder.entity_vectors.expand(7, 5, 4))
+    index = torch.arange(5)
+    known = encoder.known(index, list(range(7)), [5] * 7)
+    assert torch.equal(known.view(7, 5, 4), encoder.entity_vectors.expand(7, 5, 4))
     assert torch.equal(encoder.entity(index, torch.zeros(5, dtype=torch.long)), encoder.entity_vectors)
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
-def test_a_grid_is_its_entities(kind: type[Encoder]) -> None:
+@pytest.mark.parametrize("chunk", [1, 2, 1024])
+def test_all_that_is_known_at_some_steps(kind: type[Encoder], chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diachronic_module, "_ENTITIES_AT_A_TIME", chunk)
     encoder = make(kind)
-    index, steps = torch.tensor([3, 0, 3]), torch.tensor([6, 0, 2, 2])  # repeated, and in no order
-    one_by_one = torch.stack([torch.stack([encoder.entity(i, t) for i in index]) for t in steps])
-    grid = encoder.grid(index, steps)
-    assert grid.shape == (4, 3, 4)
-    assert torch.allclose(grid, one_by_one)
-    weights = torch.randn(grid.shape, dtype=torch.double, generator=torch.Generator().manual_seed(0))
-    tables = list(encoder.tables("entity").values())
+    order, steps, sizes = torch.tensor([3, 0, 4, 3]), [6, 0, 2, 2], [3, 1, 4, 0]  # repeated, and in no order
+    pairs = [(i, step) for step, size in zip(steps, sizes, strict=True) for i in order[:size]]
+    one_by_one = torch.stack([encoder.entity(i, torch.tensor(step)) for i, step in pairs])
+    known = encoder.known(order, steps, sizes)
+    assert torch.allclose(known, one_by_one)
+    weights = torch.randn(known.shape, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    tables = [table for name, table in encoder.tables().items() if not name.startswith("relation")]
     wanted = torch.autograd.grad((one_by_one * weights).sum(), tables)
-    for gradient, want in zip(torch.autograd.grad((grid * weights).sum(), tables), wanted, strict=True):
+    for gradient, want in zip(torch.autograd.grad((known * weights).sum(), tables), wanted, strict=True):
         assert torch.allclose(gradient, want)
-    assert encoder.grid(index[:0], steps).shape == (4, 0, 4)
+    assert encoder.known(order, [2], [0]).shape == (0, 4)
 
 
 @pytest.mark.parametrize("kind", ENCODERS)

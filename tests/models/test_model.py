@@ -60,19 +60,22 @@ def test_all_candidates_on_either_side(model: TKGModel) -> None:
 
 
 def test_both_queries(model: TKGModel) -> None:
-    query, true = model.both_queries(ROWS)
+    query, true = model.both_queries(*model.encode(ROWS))
     assert torch.allclose(query, torch.cat([model.query_vectors(ROWS, side) for side in SIDES]))
     assert torch.allclose(true, model(ROWS).repeat(2))
 
 
 @pytest.mark.parametrize("samples", [1, 40])  # a few of many, and the entities many times over
-def test_samples_are_encoded_once(model: TKGModel, samples: int) -> None:
-    columns = torch.randint(5, (4, samples), generator=torch.Generator().manual_seed(0))
-    order, time = torch.tensor([4, 2, 0, 1, 3]), ROWS[:, 3]
+def test_what_occurs_is_encoded_once(model: TKGModel, samples: int) -> None:
+    order, num_known = torch.tensor([4, 2, 0, 1, 3]), torch.tensor([3, 3, 3, 4, 4, 5, 5])
+    times = (ROWS[:, 3], torch.tensor([6, 1]))
+    generator = torch.Generator().manual_seed(0)
+    places = [(torch.randint(3, (len(time), samples), generator=generator), time) for time in times]
     for asked in (model, model.frozen_copy(), model.frozen_copy()):
-        for _ in range(2):  # a frozen model remembers
-            table, index = asked.encode_sample(columns, time, order)
-            assert torch.allclose(table[index], model.encoder.entity(order[columns], time[:, None]))
+        for some in (places[:1], places, places):  # a frozen model remembers
+            table, indices = asked.encode_places(some, order, num_known)
+            for index, (columns, time) in zip(indices, some, strict=True):
+                assert torch.allclose(table[index], model.encoder.entity(order[columns], time[:, None]))
 
 
 # Copies ------------------------------------------------------------------------------------------------
@@ -98,8 +101,8 @@ def test_a_frozen_copy_forgets_its_vectors_when_it_is_given_others(model: TKGMod
     columns, order = torch.arange(5).repeat(4, 8), torch.arange(5)
 
     def vectors(of: TKGModel) -> Tensor:
-        table, index = of.encode_sample(columns, ROWS[:, 3], order)
-        return table[index]
+        table, index = of.encode_places([(columns, ROWS[:, 3])], order, torch.full((7,), 5))
+        return table[index[0]]
 
     before = vectors(frozen)
     _train(model)

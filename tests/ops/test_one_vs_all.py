@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -22,14 +24,20 @@ def pairs(mask: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
 
 
 def by_row(
-    query: Tensor, table: Tensor, positive: Tensor, sizes: list[int], widths: list[int], masks: Masks, sim: Similarity
+    query: Tensor,
+    table: Sequence[Tensor],
+    positive: Tensor,
+    sizes: list[int],
+    widths: list[int],
+    masks: Masks,
+    sim: Similarity,
 ) -> list[list[Tensor]]:
     """The scores each row competes with, its own first."""
     group_of = [group for group, size in enumerate(sizes) for _ in range(size)]
     return [
         [positive[side, row]]
         + [
-            compare(query[side, row], table[group, column], sim)
+            compare(query[side, row], table[group][column], sim)
             for column in range(widths[group])
             if (row, column) not in mask
         ]
@@ -43,8 +51,8 @@ def by_row(
 @given(data=st.data())
 def test_loss_and_gradients(similarity: Similarity, data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
-    candidates, width, rows = 4, 3, sum(sizes)
-    widths = [data.draw(st.integers(1, candidates)) for _ in sizes]
+    width, rows = 3, sum(sizes)
+    widths = [data.draw(st.integers(1, 4)) for _ in sizes]
     # Any candidate may be masked, all of them too; only those that count may be named.
     places = [
         (row, column)
@@ -53,11 +61,11 @@ def test_loss_and_gradients(similarity: Similarity, data: st.DataObject) -> None
     ]
     masks = [data.draw(st.lists(st.sampled_from(places), unique=True)) for _ in range(2)]
     query = draw_vectors(2, rows, width).requires_grad_()
-    table = draw_vectors(len(sizes), candidates, width).requires_grad_()
+    table = draw_vectors(sum(widths), width).requires_grad_()
     positive = draw_vectors(2, rows).requires_grad_()
 
     loss = one_vs_all_loss(query, table, positive, sizes, widths, [pairs(mask) for mask in masks], similarity)
-    competing = by_row(query, table, positive, sizes, widths, masks, similarity)
+    competing = by_row(query, table.split(widths), positive, sizes, widths, masks, similarity)
     expected = sum(cross_entropy([score.item() for score in scores]) for scores in competing)
     assert loss.item() == pytest.approx(expected)
 
@@ -69,14 +77,14 @@ def test_loss_and_gradients(similarity: Similarity, data: st.DataObject) -> None
 
 
 def test_scores_too_large_to_exponentiate() -> None:
-    query, table = torch.tensor([[[1000.0]]]), torch.tensor([[[2.0], [1.0]]])
+    query, table = torch.tensor([[[1000.0]]]), torch.tensor([[2.0], [1.0]])
     nothing = pairs([])
     loss = one_vs_all_loss(query, table, torch.tensor([[1000.0]]), [1], [2], [nothing], "dot")
     assert loss.item() == pytest.approx(1000.0)  # log(e^1000 + e^2000 + e^1000) - 1000
 
 
 def test_a_row_whose_candidates_are_all_true() -> None:
-    query, table = draw_vectors(1, 1, 3).requires_grad_(), draw_vectors(1, 2, 3)
+    query, table = draw_vectors(1, 1, 3).requires_grad_(), draw_vectors(2, 3)
     positive = draw_vectors(1, 1)
     loss = one_vs_all_loss(query, table, positive, [1], [2], [pairs([(0, 0), (0, 1)])], "dot")
     assert loss.item() == 0

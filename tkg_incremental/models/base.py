@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -73,45 +75,53 @@ class TKGModel(nn.Module):
             self.encoder.entity(rows[:, given], time), self.encoder.relation(rows[:, REL], time), side
         )
 
-    def both_queries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Query vectors of all rows for tails, then for heads, ``[2B, d]``, and the scores ``[2B]`` of the rows
-        themselves: what a loss over both sides needs, from one look-up."""
-        head, rel, tail = self.encode(rows)
+    def both_queries(self, head: Tensor, rel: Tensor, tail: Tensor) -> tuple[Tensor, Tensor]:
+        """Query vectors for tails, then for heads, ``3 × [B, d] → [2B, d]``, and the scores ``[2B]`` of the facts
+        themselves: what a loss over both sides needs."""
         query = torch.cat([self.decoder.query(head, rel, "tail"), self.decoder.query(tail, rel, "head")])
         return query, compare(query, torch.cat([tail, head]), self.decoder.similarity)
 
     def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
         """Vectors of entities at one step, ``[n] → [n, d]``: encoded once for all queries of that step."""
-        return self.encoder.grid(entities, torch.tensor([time], device=entities.device)).squeeze(0)
+        return self.encoder.known(entities, [time], [len(entities)])
 
     def score_all(self, rows: Tensor, side: Side, candidates: Tensor) -> Tensor:
         """Every row against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
         return all_scores(self.query_vectors(rows, side), candidates, self.decoder.similarity)
 
-    def encode_sample(self, columns: Tensor, time: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-        """Encodes each (entity, step) of a sample once.
+    def encode_places(
+        self, places: Sequence[tuple[Tensor, Tensor]], order: Tensor, num_known: Tensor
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Encodes each (entity, step) that occurs once.
 
         Args:
-            columns: ``[R, K]`` entities as places in ``order``.
-            time: ``[R]`` the step of each row.
+            places: Pairs of ``[R, K]`` entities as places in ``order``, and ``[R]`` the step of each row.
             order: Entities by first appearance.
+            num_known: How many of them are known at each step.
 
         Returns:
-            Vectors ``[N, d]``, and ``[R, K]`` where each candidate stands among them.
+            Vectors ``[N, d]``, and for each of ``places`` where among them its entities stand, ``[R, K]``.
         """
-        steps, step_of_row = torch.unique(time, return_inverse=True)
-        width = int(columns.max()) + 1 if columns.numel() else 0
-        if len(steps) * width <= columns.numel():
-            # The sample covers the known entities many times over: encode them all, without looking.
-            table = self._encode_grid(order[:width], steps).flatten(0, 1)
-            return table, step_of_row[:, None] * width + columns
+        times = [time for _, time in places]
+        steps, which = torch.unique(torch.cat(times), return_inverse=True)
+        step_of = which[:, None].split([len(time) for time in times])
+        occurrences = sum(columns.numel() for columns, _ in places)
+        known_at, sizes = torch.stack([steps, num_known[steps]]).tolist()
+        if sum(sizes) <= occurrences:
+            # Every known entity occurs many times: encode them all, without looking.
+            table, first = self._encode_known(order, known_at, sizes)
+            start = torch.tensor(first, device=order.device)
+            return table, [start[of] + columns for of, (columns, _) in zip(step_of, places, strict=True)]
         # A few of many: encode those that occur.
-        pairs, index = torch.unique(step_of_row[:, None] * width + columns, return_inverse=True)
-        table = self.encoder.entity(order[pairs % width], steps[pairs // width])
-        return table, index
+        all_pairs = [of * len(order) + columns for of, (columns, _) in zip(step_of, places, strict=True)]
+        pairs, index = torch.unique(torch.cat([some.flatten() for some in all_pairs]), return_inverse=True)
+        table = self.encoder.entity(order[pairs % len(order)], steps[pairs // len(order)])
+        parts = index.split([some.numel() for some in all_pairs])
+        return table, [part.view_as(some) for part, some in zip(parts, all_pairs, strict=True)]
 
-    def _encode_grid(self, entities: Tensor, steps: Tensor) -> Tensor:
-        return self.encoder.grid(entities, steps)
+    def _encode_known(self, order: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
+        """All entities known at some steps, and where each step begins among them."""
+        return self.encoder.known(order, steps, sizes), [0, *accumulate(sizes[:-1])]
 
     def expand(
         self,
@@ -175,14 +185,20 @@ class FrozenModel(TKGModel):
 
     def __init__(self, encoder: Encoder, decoder: Decoder, catalog: Catalog | None = None) -> None:
         super().__init__(encoder, decoder, catalog)
-        self._grid: tuple[int, list[int], Tensor] | None = None
+        self._encoded: Tensor | None = None
+        self._first: dict[tuple[int, int], int] = {}
 
-    def _encode_grid(self, entities: Tensor, steps: Tensor) -> Tensor:
-        wanted = (len(entities), steps.tolist())
-        if self._grid is None or self._grid[:2] != wanted:
-            self._grid = (*wanted, super()._encode_grid(entities, steps))
-        return self._grid[2]
+    def _encode_known(self, order: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
+        wanted = list(zip(steps, sizes, strict=True))
+        new = [each for each in wanted if each not in self._first]
+        if new:
+            table, first = super()._encode_known(order, *map(list, zip(*new, strict=True)))
+            begin = 0 if self._encoded is None else len(self._encoded)
+            self._first |= {each: begin + start for each, start in zip(new, first, strict=True)}
+            self._encoded = table if self._encoded is None else torch.cat([self._encoded, table])
+        assert self._encoded is not None
+        return self._encoded, [self._first[each] for each in wanted]
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._grid = None
+        self._encoded, self._first = None, {}
         return super().load_state_dict(*args, **kwargs)

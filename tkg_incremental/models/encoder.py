@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from tkg_incremental.ops.rows import look_up
 
 Axis = Literal["entity", "relation", "time"]
 
@@ -46,9 +49,12 @@ class Encoder(nn.Module):
         """Vectors of entities at steps; ``index`` and ``time`` broadcast: ``[*] → [*, hidden_channels]``."""
         raise NotImplementedError
 
-    def grid(self, index: Tensor, steps: Tensor) -> Tensor:
-        """Vectors of all of some entities at all of some steps, ``[n] × [U] → [U, n, hidden_channels]``."""
-        return self.entity(index[None, :], steps[:, None])
+    def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        """Vectors of the first ``sizes[i]`` entities of ``order`` at ``steps[i]``, one step after the other:
+        ``[sum(sizes), hidden_channels]``. The bulk of training and evaluation: encoders may know a shorter way."""
+        index = torch.cat([order[:size] for size in sizes])
+        time = torch.tensor(steps, device=order.device).repeat_interleave(torch.tensor(sizes, device=order.device))
+        return self.entity(index, time)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         """Vectors of relations at steps: ``[*] → [*, hidden_channels]``."""
@@ -63,7 +69,8 @@ class Encoder(nn.Module):
         """Rows of a table, ``[*] → [*, width]``."""
         if self._former is not None:
             return self._former.former(name, index)
-        return F.embedding(index, self.get_parameter(name), sparse=self.sparse_gradients)
+        table = self.get_parameter(name)
+        return F.embedding(index, table, sparse=True) if self.sparse_gradients else look_up(table, index)
 
     def as_before(self, former: FormerRows) -> Encoder:
         """This encoder with its rows as they once were; shares the tables, and does not learn."""

@@ -27,10 +27,10 @@ def one_vs_all_loss(
 
     Args:
         query: ``[S, B, d]`` query vectors of ``S`` sides, rows by group.
-        table: ``[G, N, d]`` candidates of each group.
+        table: ``[sum(widths), d]`` candidates, group after group.
         positive: ``[S, B]`` scores of the true answers.
         group_sizes: Rows of each group.
-        widths: How many of a group's ``N`` candidates count.
+        widths: Candidates of each group.
         masks: For each side, (row, column) pairs of scores that do not count, by ascending row: the true answers.
         similarity: How queries and candidates are compared.
     """
@@ -60,8 +60,9 @@ class _OneVsAll(torch.autograd.Function):
         bounds = torch.tensor([0, *group_sizes]).cumsum(0)
         starts, bounds = bounds.tolist(), bounds.to(query.device)
         mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
-        for group, (start, width) in enumerate(zip(starts, widths, strict=False)):
-            candidates = table[group, :width]
+        parts = zip(table.split(list(widths)), grad_table.split(list(widths)), strict=True)
+        for group, (candidates, grad_candidates) in enumerate(parts):
+            start = starts[group]
             for side, (row, column) in enumerate(masks):
                 rows = slice(start, starts[group + 1])
                 vectors, true = query[side, rows], positive[side, rows]
@@ -78,7 +79,7 @@ class _OneVsAll(torch.autograd.Function):
                 grad_positive[side, rows] = own / total - 1
                 grads = _gradients(softmax, total.reciprocal(), vectors, candidates, distance, similarity)
                 grad_query[side, rows] = grads[0]
-                grad_table[group, :width] += grads[1]
+                grad_candidates += grads[1]
         ctx.save_for_backward(grad_query, grad_table, grad_positive)
         return loss
 

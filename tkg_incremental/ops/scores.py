@@ -72,16 +72,16 @@ class _SampledDot(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, table, index = ctx.saved_tensors
-        rows, samples = index.shape
+        samples = index.size(1)
         grad_query = F.embedding_bag(index, table, per_sample_weights=grad.contiguous(), mode="sum")
         # The other way round: sort the sample by table row, and each row of the table is a bag of queries.
-        sorted_index, order = index.reshape(-1).to(torch.int32).sort()
-        ends = torch.arange(len(table), dtype=torch.int32)
+        order = index.reshape(-1).to(torch.int32).argsort()
+        counts = torch.bincount(index.reshape(-1), minlength=len(table))
         grad_table = F.embedding_bag(
-            torch.arange(rows).repeat_interleave(samples)[order],
+            order // samples,
             query,
-            torch.searchsorted(sorted_index, ends),
-            per_sample_weights=grad.reshape(-1)[order],
+            counts.cumsum(0) - counts,
+            per_sample_weights=grad.reshape(-1).index_select(0, order),
             mode="sum",
         )
         return grad_query, grad_table, None

@@ -10,9 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import SIDES, TIME
+from tkg_incremental.ops.answers import HEAD, REL, SIDES, TAIL, TIME
 from tkg_incremental.ops.one_vs_all import one_vs_all_loss
+from tkg_incremental.ops.rows import with_rows
 from tkg_incremental.ops.scores import sampled_scores
 from tkg_incremental.strategies.step import Step
 
@@ -89,27 +91,40 @@ def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
 
 def sampled_logits(model: TKGModel, step: Step, rows: Tensor, sample: Sample) -> Tensor:
     """Scores ``[2B, 1 + K]``, the true entity first, and minus infinity for what is absent."""
-    query, true = model.both_queries(rows)
-    table, index = model.encode_sample(sample.columns, sample.time, step.timeline.order)
-    scores = sampled_scores(query, table, index[sample.list_of_row], model.decoder.similarity)
+    line, time = step.timeline, rows[:, TIME]
+    places = [(sample.columns, sample.time), (_ends(line, rows), time)]
+    table, (index, ends) = model.encode_places(places, line.order, line.num_known)
+    table, vectors = with_rows(table, ends)
+    query, true = model.both_queries(vectors[:, 0], model.encoder.relation(rows[:, REL], time), vectors[:, 1])
+    scores = sampled_scores(query, table, index.index_select(0, sample.list_of_row), model.decoder.similarity)
     return torch.cat([true[:, None], scores.masked_fill(sample.absent, -torch.inf)], dim=1)
 
 
 def _all_known_loss(step: Step, rows: Tensor) -> Tensor:
     """Rows of one time against all entities known then, as one product."""
     model, line = step.model, step.timeline
-    steps, group_sizes = torch.unique_consecutive(rows[:, TIME], return_counts=True)
+    time = rows[:, TIME]
+    steps, group, group_sizes = torch.unique_consecutive(time, return_inverse=True, return_counts=True)
+    known = line.num_known[steps]
+    first = known.cumsum(0) - known
     # Asked for together: each answer to the host is a wait for the device.
-    known, sizes = torch.stack([line.num_known[steps], group_sizes]).tolist()
-    query, true = model.both_queries(rows)
+    at, widths, sizes = torch.stack([steps, known, group_sizes]).tolist()
+    table, vectors = with_rows(model.encoder.known(line.order, at, widths), first[group][:, None] + _ends(line, rows))
+    query, true = model.both_queries(vectors[:, 0], model.encoder.relation(rows[:, REL], time), vectors[:, 1])
     true_answers = [line.answers(side, "train") for side in SIDES]
     loss = one_vs_all_loss(
         query.view(2, len(rows), -1),
-        model.encoder.grid(line.order[: max(known)], steps),
+        table,
         true.view(2, -1),
         sizes,
-        known,
+        widths,
         [answers.expand(answers.lookup(rows)) for answers in true_answers],
         model.decoder.similarity,
     )
     return loss / len(rows)
+
+
+def _ends(line: Timeline, rows: Tensor) -> Tensor:
+    """Heads and tails as places in the order of first appearance, ``[B, 4] → [B, 2]``."""
+    # By a stride, as a list of columns would travel to the device with every batch.
+    return line.column_of[rows[:, HEAD : TAIL + 1 : TAIL - HEAD]]

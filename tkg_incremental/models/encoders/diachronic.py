@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -7,6 +8,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
+
+_ENTITIES_AT_A_TIME = 1024
 
 
 class DiachronicEncoder(Encoder):
@@ -60,42 +63,60 @@ class DiachronicEncoder(Encoder):
         still = vectors[..., self.temporal_channels :].expand(*moving.shape[:-1], -1)
         return torch.cat([moving, still], dim=-1)
 
-    def grid(self, index: Tensor, steps: Tensor) -> Tensor:
+    def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        index = order[: max(sizes)]
         vectors, frequency, phase = (self.rows(name, index) for name in ("entity_vectors", "frequency", "phase"))
-        return _Grid.apply(vectors, frequency, phase, steps)
+        return _Known.apply(vectors, frequency, phase, steps, sizes)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)
 
 
-class _Grid(torch.autograd.Function):
-    # Many entities at many steps is the bulk of training. Step by step, so that what a step needs stays in the
-    # cache, and without the temporaries of the formula above: in both directions one array of the full size.
+class _Known(torch.autograd.Function):
+    # Many entities at many steps, without the temporaries of the formula above: in both directions, one array of the
+    # full size and a few of a chunk's, which stay in the cache for all steps.
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, frequency: Tensor, phase: Tensor, steps: Tensor) -> Tensor:
-        ctx.save_for_backward(vectors, frequency, phase, steps)
+    def forward(
+        ctx: Any, vectors: Tensor, frequency: Tensor, phase: Tensor, steps: Sequence[int], sizes: Sequence[int]
+    ) -> Tensor:
+        ctx.save_for_backward(vectors, frequency, phase)
+        ctx.steps, ctx.sizes = steps, sizes
         channels = frequency.size(1)
-        out = vectors.new_empty(len(steps), *vectors.shape)
-        for z, step in zip(out, steps.to(vectors.dtype), strict=True):
-            swing = torch.addcmul(phase, frequency, step).sin_()
-            torch.mul(vectors[:, :channels], swing, out=z[:, :channels])
-            z[:, channels:] = vectors[:, channels:]
+        out = vectors.new_empty(sum(sizes), vectors.size(1))
+        for chunk, parts in _chunks(out, steps, sizes):
+            moving, still = vectors[chunk, :channels], vectors[chunk, channels:]
+            for step, part in parts:
+                n = len(part)
+                swing = torch.add(phase[chunk][:n], frequency[chunk][:n], alpha=step).sin_()
+                torch.mul(moving[:n], swing, out=part[:, :channels])
+                part[:, channels:] = still[:n]
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        vectors, frequency, phase, steps = ctx.saved_tensors
+        vectors, frequency, phase = ctx.saved_tensors
         channels = frequency.size(1)
-        moving = vectors[:, :channels]
-        grad_vectors = torch.zeros_like(vectors)
-        grad_angle, grad_frequency = torch.zeros_like(phase), torch.zeros_like(frequency)
-        for g, step in zip(grad, steps.to(vectors.dtype), strict=True):
-            angle = torch.addcmul(phase, frequency, step)
-            grad_vectors[:, :channels].addcmul_(g[:, :channels], angle.sin())
-            grad_vectors[:, channels:] += g[:, channels:]
-            by_angle = angle.cos_().mul_(moving).mul_(g[:, :channels])
-            grad_angle += by_angle
-            grad_frequency.addcmul_(by_angle, step)
-        return grad_vectors, grad_frequency, grad_angle, None
+        grad_vectors, grad_frequency, grad_phase = map(torch.zeros_like, (vectors, frequency, phase))
+        for chunk, parts in _chunks(grad, ctx.steps, ctx.sizes):
+            moving = vectors[chunk, :channels]
+            by_moving, by_still = grad_vectors[chunk, :channels], grad_vectors[chunk, channels:]
+            by_frequency, by_phase = grad_frequency[chunk], grad_phase[chunk]
+            for step, part in parts:
+                n, g = len(part), part[:, :channels]
+                angle = torch.add(phase[chunk][:n], frequency[chunk][:n], alpha=step)
+                by_moving[:n].addcmul_(g, angle.sin())
+                by_still[:n] += part[:, channels:]
+                by_angle = angle.cos_().mul_(moving[:n]).mul_(g)
+                by_phase[:n] += by_angle
+                by_frequency[:n].add_(by_angle, alpha=step)
+        return grad_vectors, grad_frequency, grad_phase, None, None
+
+
+def _chunks(table: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[slice, list[Any]]]:
+    """Yields (a chunk of the entities, each step with its rows of the table for them)."""
+    by_step = list(zip(steps, table.split(list(sizes)), strict=True))
+    for start in range(0, max(sizes), _ENTITIES_AT_A_TIME):
+        chunk = slice(start, start + _ENTITIES_AT_A_TIME)
+        yield chunk, [(step, rows[chunk]) for step, rows in by_step if len(rows) > start]

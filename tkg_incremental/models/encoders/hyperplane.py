@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 
@@ -45,7 +49,38 @@ class HyperplaneEncoder(Encoder):
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self._project(self.rows("relation_vectors", index), time)
 
+    def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        vectors = self.rows("entity_vectors", order[: max(sizes)])
+        normals = F.normalize(self.rows("normals", torch.tensor(steps, device=order.device)), dim=-1)
+        return _Known.apply(vectors, normals, sizes)
+
     def _project(self, vectors: Tensor, time: Tensor) -> Tensor:
         normal = F.normalize(self.rows("normals", time), dim=-1)
         along = (vectors * normal).sum(-1, keepdim=True)
         return vectors - along * normal
+
+
+class _Known(torch.autograd.Function):
+    # Many entities at many steps: two matrix-vector operations a step, and one array of the full size in both
+    # directions.
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, normals: Tensor, sizes: Sequence[int]) -> Tensor:
+        ctx.save_for_backward(vectors, normals)
+        ctx.sizes = sizes
+        out = vectors.new_empty(sum(sizes), vectors.size(1))
+        for normal, part in zip(normals, out.split(list(sizes)), strict=True):
+            some = vectors[: len(part)]
+            torch.addr(some, some @ normal, normal, alpha=-1, out=part)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        vectors, normals = ctx.saved_tensors
+        grad_vectors, grad_normals = torch.zeros_like(vectors), torch.empty_like(normals)
+        for i, (normal, part) in enumerate(zip(normals, grad.split(list(ctx.sizes)), strict=True)):
+            some, along = vectors[: len(part)], part @ normal
+            grad_vectors[: len(part)].add_(part).addr_(along, normal, alpha=-1)
+            grad_normals[i] = -(part.t() @ (some @ normal) + some.t() @ along)
+        return grad_vectors, grad_normals, None

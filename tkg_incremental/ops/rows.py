@@ -1,0 +1,51 @@
+"""Rows of tables, with gradients that cost no more than they must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def look_up(table: Tensor, index: Tensor) -> Tensor:
+    """Rows of a table, ``[N, d], [*] → [*, d]``; the gradient is dense, and cheaper than that of ``F.embedding``."""
+    return _LookUp.apply(table, index)
+
+
+class _LookUp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        ctx.rows = len(table)
+        return F.embedding(index, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (index,) = ctx.saved_tensors
+        width = grad.size(-1)
+        return grad.new_zeros(ctx.rows, width).index_add_(0, index.flatten(), grad.reshape(-1, width)), None
+
+
+def with_rows(table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    """The table, to go on with, and some of its rows, ``[N, d], [*] → [N, d], [*, d]``.
+
+    Their gradients are summed in place: a look-up beside another use would cost a gradient of the table's size.
+    """
+    return _WithRows.apply(table, index)
+
+
+class _WithRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(index)
+        return table, F.embedding(index, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_table: Tensor, grad_rows: Tensor) -> tuple[Tensor | None, ...]:
+        (index,) = ctx.saved_tensors
+        return grad_table.index_add_(0, index.flatten(), grad_rows.reshape(-1, grad_table.size(1))), None
