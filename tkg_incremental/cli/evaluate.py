@@ -15,8 +15,8 @@ from tkg_incremental.cli.run import check_device, open_dataset
 from tkg_incremental.cli.tables import plain_table
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.datasets import TKGDataset
+from tkg_incremental.distributed.world import ALONE
 from tkg_incremental.metrics import Evaluator
-from tkg_incremental.training.trainer import resolve_device
 
 DESCRIPTION = """
 Compute the metrics of a run's saved model anew: of the model after the run's last step, on the
@@ -47,7 +47,7 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     device = getattr(args, "device", "auto")
     check_device(device)
-    model, catalog = open_model(args.run_dir, str(resolve_device(device)))
+    model, catalog = open_model(args.run_dir, str(ALONE.place(device)))
     dataset = open_dataset(data_options(args))
     check_names(catalog, dataset, args.run_dir)
     timeline = dataset.timeline.to(model.device)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -48,8 +49,12 @@ class World:
         yield True
 
     def tell(self, value: Any) -> Any:
-        """The first process' value, for all; what tensors it holds come on the CPU."""
+        """The first process' value, for all."""
         return value
+
+    def load(self, read: Callable[[], Any], device: torch.device) -> Any:
+        """What the first process reads, tensors in plain containers, for all and each on its own device."""
+        return read()
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of equally shaped tensors, one of each process."""
@@ -59,9 +64,13 @@ class World:
         """The tensors ``[n, *]`` of all processes by rank; their ``n`` may differ."""
         return [values]
 
-    def place(self, device: torch.device) -> torch.device:
-        """Which of a machine's devices is this process'."""
-        return device
+    def place(self, device: str) -> torch.device:
+        """This process' device; ``"auto"`` is the best there is."""
+        if device != "auto":
+            return torch.device(device)
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
     @contextmanager
     def talking(self, about: str) -> Iterator[None]:
@@ -126,6 +135,15 @@ class Processes(World):
             dist.broadcast_object_list(parcel, src=0)
         return parcel[0]
 
+    def load(self, read: Callable[[], Any], device: torch.device) -> Any:
+        buffer, state = io.BytesIO(), None
+        with self.first() as is_first:
+            if is_first:
+                state = read()
+                torch.save(state, buffer)
+        data = self.tell(buffer.getvalue())
+        return state if self.is_first else torch.load(io.BytesIO(data), device, weights_only=True)
+
     def mean(self, values: Tensor) -> Tensor:
         values = values.clone()
         with self.talking("a mean"):
@@ -140,10 +158,13 @@ class Processes(World):
             lengths = counts.tolist()
             return gather_padded(values, lengths)
 
-    def place(self, device: torch.device) -> torch.device:
-        if device.type not in ("cpu", "cuda"):
-            raise ValueError(f"device must be cpu or cuda where several processes train (got {device.type})")
-        return torch.device("cuda", self._local_rank) if device == torch.device("cuda") else device
+    def place(self, device: str) -> torch.device:
+        found = super().place(device)
+        if found.type == "mps" and device == "auto":
+            found = torch.device("cpu")
+        if found.type not in ("cpu", "cuda"):
+            raise ValueError(f"device must be cpu or cuda where several processes train (got {device})")
+        return torch.device("cuda", self._local_rank) if found == torch.device("cuda") else found
 
     @contextmanager
     def talking(self, about: str) -> Iterator[None]:

@@ -11,8 +11,17 @@ from torch import Tensor, nn
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.sampling.share import Stretch
-from tkg_incremental.strategies import Losses, Step, Term
+from tkg_incremental.strategies import Losses, Step, Strategy, Term
 from tkg_incremental.strategies.candidates import by_time
+
+
+def check_shared(strategy: Strategy, world: World) -> None:
+    """Refuses a strategy that several processes cannot share: gradients must be averaged before they are changed."""
+    if world.size > 1 and type(strategy).backward is not Strategy.backward:
+        raise ValueError(
+            f"strategy must leave gradients as they are where several processes average them (got {strategy.name}, "
+            "which changes each process' own); train it with one process"
+        )
 
 
 class Objective(nn.Module):

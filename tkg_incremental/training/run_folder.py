@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from tkg_incremental.storage import CorruptFileError, load_verified, save_verified
+from tkg_incremental.storage import CorruptFileError, atomic_write, load_verified, save_verified
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,15 @@ class RunFolder:
         damaged = (self.path / "checkpoints").glob("*.damaged")
         for path in [*self.checkpoints, *damaged, *(self / name for name in RESULTS)]:
             path.unlink(missing_ok=True)
+
+    def begin(self, about: dict[str, Any]) -> None:
+        """Says in the folder what run it is of, unless it is another's."""
+        if self.checkpoints:
+            raise RunFolderError(
+                f"'{self.path}' holds an earlier run: resume() continues it, overwrite=True replaces it"
+            )
+        with self.writing("config.json"), atomic_write(self / "config.json") as file:
+            file.write(json.dumps(about, indent=1, ensure_ascii=False).encode())
 
     def save(self, state: dict[str, Any]) -> None:
         """Adds a checkpoint, whole or not at all, and prunes the oldest."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,17 +12,19 @@ import torch
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.datasets.base import TKGDataset
+from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import save_model
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.storage import CorruptFileError, atomic_write, load_verified, save_verified
+from tkg_incremental.storage import CorruptFileError, load_verified, save_verified
 from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
 from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
 from tkg_incremental.training.learner import LearningSettings, StepLearner
+from tkg_incremental.training.objective import check_shared
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError
 
@@ -46,6 +47,8 @@ class IncrementalTrainer:
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
         keep_checkpoints: How many checkpoints to keep.
         overwrite: Begin anew in a folder that holds an earlier run.
+        world: The processes that train together, from :func:`tkg_incremental.distributed.join`. Each makes the same
+            trainer; files and callbacks are the first one's.
     """
 
     def __init__(
@@ -64,10 +67,13 @@ class IncrementalTrainer:
         checkpoint_every: int = 10,
         keep_checkpoints: int = 2,
         overwrite: bool = False,
+        world: World = ALONE,
     ) -> None:
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
-        place = resolve_device(device)
+        check_shared(strategy, world)
+        self.world = world
+        place = world.place(device)
         self.model = model.to(place)
         self.timeline: Timeline = dataset.timeline.to(place)
         self.strategy, self.seed = strategy, seed
@@ -75,7 +81,8 @@ class IncrementalTrainer:
         self.base_settings = base_settings or self.settings
         self.base_negatives = base_negatives
         self.evaluator = evaluator or Evaluator(self.timeline)
-        self.validator = Evaluator(self.timeline, "val", self.evaluator.window)
+        self.evaluator.world = world
+        self.validator = Evaluator(self.timeline, "val", self.evaluator.window, world=world)
         self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
         self.checkpoint_every = checkpoint_every
         self.negatives = NegativeSampler(self.timeline)
@@ -86,10 +93,12 @@ class IncrementalTrainer:
         self._variant = dataset.variant
         self._active: StepLearner | None = None
         self.folder: RunFolder | None = None
-        if run_dir is not None:
-            self.folder = RunFolder(run_dir, keep_checkpoints)
-            if overwrite:
-                self.folder.clear()
+        self._run_dir = run_dir
+        with world.first() as is_first:
+            if is_first and run_dir is not None:
+                self.folder = RunFolder(run_dir, keep_checkpoints)
+                if overwrite:
+                    self.folder.clear()
 
     # The three things one does -------------------------------------------------------------------------
 
@@ -103,14 +112,15 @@ class IncrementalTrainer:
         if self.base_is_ready:
             return self.model
         base = Path(base) if base is not None else None
-        if base is not None and base.exists():
+        if base is not None and self.world.tell(base.exists()):
             self._load_base(base)
         else:
             last = self.timeline.num_steps - 1 if self.strategy.sees_future else self.timeline.base_step
             strategy = Strategy([Link(History(), self.base_negatives)], "base")
             self._learn(last, strategy, self.base_settings)
-            if base is not None:
-                save_verified({"about": self._about_base, "weights": self.model.state_dict()}, base)
+            with self.world.first() as is_first:
+                if is_first and base is not None:
+                    save_verified({"about": self._about_base, "weights": self.model.state_dict()}, base)
         # Every run starts its steps from the same random state, however its base model came about.
         self.generator.manual_seed(self.seed)
         self.base_is_ready = True
@@ -133,14 +143,13 @@ class IncrementalTrainer:
     def resume(self) -> IncrementalTrainer:
         """Takes up the run of the folder where its last checkpoint left it; :meth:`pretrain` and :meth:`fit` go on
         from there, to the same bits as if they had never stopped."""
-        if self.folder is None:
+        if self._run_dir is None:
             raise RuntimeError("resume() needs a run_dir")
-        state = self.folder.latest(self.model.device)
-        refuse_other(state["about"], self._about, "the checkpoint")
+        state = self.world.load(self._read_checkpoint, self.model.device)
         try:
             self._load_state(state)
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-            raise RunFolderError(f"cannot continue the checkpoint in '{self.folder.path}': {error!r}") from error
+            raise RunFolderError(f"cannot continue the checkpoint in '{self._run_dir}': {error!r}") from error
         return self
 
     # One step ------------------------------------------------------------------------------------------
@@ -194,6 +203,7 @@ class IncrementalTrainer:
             self.negatives,
             self.generator,
             validate,
+            self.world,
         )
 
     def _initialise_new(self, time: int) -> None:
@@ -208,18 +218,22 @@ class IncrementalTrainer:
 
     def _begin(self) -> None:
         """Refuses to mix two runs in one folder, and says in it what this run is."""
-        if self.folder is None or self._active or self.base_is_ready:
+        if self._active or self.base_is_ready:
             return
-        if self.folder.checkpoints:
-            raise RunFolderError(
-                f"'{self.folder.path}' holds an earlier run: resume() continues it, overwrite=True replaces it"
-            )
-        with self.folder.writing("config.json"), atomic_write(self.folder / "config.json") as file:
-            file.write(json.dumps(self._about, indent=1, ensure_ascii=False).encode())
+        with self.world.first():
+            if self.folder is not None:
+                self.folder.begin(self._about)
 
     def _checkpoint(self) -> None:
-        if self.folder is not None:
-            self.folder.save(self._state())
+        with self.world.first():
+            if self.folder is not None:
+                self.folder.save(self._state())
+
+    def _read_checkpoint(self) -> dict[str, Any]:
+        assert self.folder is not None
+        state = self.folder.latest(self.model.device)
+        refuse_other(state["about"], self._about, "the checkpoint")
+        return state
 
     def _state(self) -> dict[str, Any]:
         active = None
@@ -254,10 +268,14 @@ class IncrementalTrainer:
         self.generator.set_state(state["generator"].cpu())
 
     def _load_base(self, path: Path) -> None:
-        state = load_verified(path, map_location=self.model.device)
-        if not isinstance(state, dict) or not state.keys() >= {"about", "weights"}:
-            raise CorruptFileError(path, "it is no base model")
-        refuse_other(state["about"], self._about_base, f"the base model '{path}'")
+        def read() -> dict[str, Any]:
+            state = load_verified(path, map_location=self.model.device)
+            if not isinstance(state, dict) or not state.keys() >= {"about", "weights"}:
+                raise CorruptFileError(path, "it is no base model")
+            refuse_other(state["about"], self._about_base, f"the base model '{path}'")
+            return state
+
+        state = self.world.load(read, self.model.device)
         try:
             self.model.load_state_dict(state["weights"])
         except RuntimeError as error:
@@ -265,7 +283,9 @@ class IncrementalTrainer:
         self._active = None  # a base model that was half learnt when the run was stopped
 
     def _write_results(self) -> None:
-        if self.folder is not None:
+        with self.world.first():
+            if self.folder is None:
+                return
             with self.folder.writing("the results"):
                 self.result.save(self.folder / "metrics.json")
                 if type(self.model).__name__ in ZOO:
@@ -280,17 +300,9 @@ class IncrementalTrainer:
         return run_fingerprint(self, self._variant)
 
     def _tell(self, event: str, *args: Any) -> None:
-        for callback in self.callbacks:
-            getattr(callback, event)(self, *args)
+        with self.world.first() as is_first:
+            for callback in self.callbacks if is_first else ():
+                getattr(callback, event)(self, *args)
 
     def __repr__(self) -> str:
         return f"IncrementalTrainer({self.result.model}, {self.result.dataset}, {self.strategy.name}, seed={self.seed})"
-
-
-def resolve_device(device: str) -> torch.device:
-    """``"auto"`` is the best device there is."""
-    if device != "auto":
-        return torch.device(device)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
