@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tkg_incremental import __version__
 from tkg_incremental.cli import compare, datasets, evaluate, export, query, report, train
 from tkg_incremental.cli.errors import BAD_DATA, BAD_DATA_ERRORS, BROKEN_PIPE, FAILED, INTERRUPTED, UsageError
+from tkg_incremental.distributed import LostProcessError
 from tkg_incremental.training import TrainingError
 
 COMMANDS = (datasets, train, query, evaluate, report, compare, export)
@@ -68,10 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read the output has had enough; Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except (UsageError, TrainingError, *BAD_DATA_ERRORS) as error:
+    except (UsageError, TrainingError, LostProcessError, *BAD_DATA_ERRORS) as error:
         if args.debug:
             raise
         if isinstance(error, UsageError):
             args.parser.error(str(error))
         print(f"{args.parser.prog}: error: {error}", file=sys.stderr)
-        return FAILED if isinstance(error, TrainingError) else BAD_DATA
+        return FAILED if isinstance(error, (TrainingError, LostProcessError)) else BAD_DATA

@@ -14,9 +14,12 @@ import torch
 from tkg_incremental.cli.errors import UsageError
 from tkg_incremental.cli.options import RUN_FILE, RunOptions
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
+from tkg_incremental.distributed import World
+from tkg_incremental.distributed.world import ALONE
 from tkg_incremental.ops.memory import keep_freed_memory
 from tkg_incremental.registry import MODELS, make_dataset, make_model, make_strategy
 from tkg_incremental.training import Callback, IncrementalTrainer, LearningSettings, Result, RunFolderError
+from tkg_incremental.training.objective import check_shared
 
 
 def train(
@@ -25,6 +28,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     resume: bool = False,
     overwrite: bool = False,
+    world: World = ALONE,
 ) -> Result:
     """Trains a base model and visits all steps, or continues to.
 
@@ -34,20 +38,24 @@ def train(
         callbacks: What watches the run.
         resume: Continue the run of the folder.
         overwrite: Replace the run of the folder.
+        world: The processes that train together.
     """
     keep_freed_memory()
     run_dir = Path(run_dir)
-    if holds_run(run_dir) and not (resume or overwrite):
-        raise RunFolderError(f"'{run_dir}' holds an earlier run: --resume continues it, --overwrite replaces it")
-    dataset = open_dataset(options)
-    print(dataset, file=sys.stderr)
+    with world.first() as is_first:
+        if is_first and holds_run(run_dir) and not (resume or overwrite):
+            raise RunFolderError(f"'{run_dir}' holds an earlier run: --resume continues it, --overwrite replaces it")
+    dataset = open_dataset(options)  # the first to come builds it, behind a lock
+    if world.is_first:
+        print(dataset, file=sys.stderr)
     options = options.suited_to(dataset)
-    trainer = make_trainer(options, dataset, run_dir, callbacks, overwrite)
-    assert trainer.folder is not None
+    trainer = make_trainer(options, dataset, run_dir, callbacks, overwrite, world)
     try:
-        if resume and trainer.folder.checkpoints:  # a run may have been stopped before the first one
+        # A run may have been stopped before the first checkpoint.
+        if resume and world.tell(trainer.folder is not None and bool(trainer.folder.checkpoints)):
             trainer.resume()
-        options.save(run_dir)
+        if world.is_first:
+            options.save(run_dir)
         trainer.pretrain(options.base)
         return trainer.fit()
     except KeyboardInterrupt:
@@ -55,7 +63,8 @@ def train(
             callback.on_end(trainer)
         raise
     finally:
-        trainer.folder.release()
+        if trainer.folder is not None:
+            trainer.folder.release()
 
 
 def open_dataset(options: RunOptions) -> TKGDataset:
@@ -79,6 +88,7 @@ def make_trainer(
     run_dir: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     overwrite: bool = False,
+    world: World = ALONE,
 ) -> IncrementalTrainer:
     """The trainer the options describe.
 
@@ -88,6 +98,7 @@ def make_trainer(
         run_dir: Folder of the run.
         callbacks: What watches the run.
         overwrite: Replace the run of the folder.
+        world: The processes that train together.
     """
     check_device(options.device)
     options = options.suited_to(dataset)
@@ -109,6 +120,7 @@ def make_trainer(
             negatives=options.negatives,
             replay_negatives=options.replay_negatives,
         )
+        check_shared(strategy, world)
     except ValueError as error:
         raise UsageError(str(error)) from error
     # Against all entities at once costs one matrix product, where a product is what the score is.
@@ -126,6 +138,7 @@ def make_trainer(
         callbacks=callbacks,
         checkpoint_every=options.checkpoint_every,
         overwrite=overwrite,
+        world=world,
     )
 
 

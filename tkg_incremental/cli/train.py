@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from tkg_incremental.cli.progress import watchers
 from tkg_incremental.cli.report import report_of
 from tkg_incremental.cli.run import holds_run, train
 from tkg_incremental.cli.train_flags import add_flags
+from tkg_incremental.distributed import LostProcessError, World, join
+from tkg_incremental.distributed.world import FirstFailedError
 
 DESCRIPTION = """
 Learn a temporal knowledge graph step by step: a base model of the first 70% of the steps,
@@ -30,6 +35,7 @@ tkg-incremental train --dataset YAGO11k --model HyTE --strategy ft --seed 1
 tkg-incremental train --facts my.tsv --run-dir runs/mine # your own facts
 tkg-incremental train --config run.toml --epochs 5       # flags go before what the file says
 tkg-incremental train --resume --run-dir runs/mine
+torchrun --nproc-per-node 4 -m tkg_incremental train --dataset YAGO11k     # four processes
 
 A file for --config has a line for each flag, such as  hidden-channels = 64  (TOML) or  hidden-channels: 64  (YAML).
 """
@@ -48,17 +54,52 @@ def run(args: argparse.Namespace) -> int:
     given = merge(args)
     resume, run_dir = hasattr(args, "resume"), given.pop("run_dir", None)
     run_dir = Path(run_dir or default_run_dir(RunOptions(**given)))
-    options = resumed(run_dir, given) if resume else RunOptions(**given)
+    world = join()
     try:
-        result = train(options, run_dir, watchers(), resume, hasattr(args, "overwrite"))
+        with ended_by_others(world):
+            with world.first() as is_first:
+                options = resumed(run_dir, given) if is_first and resume else RunOptions(**given)
+            options = world.tell(options)
+            result = train(options, run_dir, watchers(), resume, hasattr(args, "overwrite"), world)
     except KeyboardInterrupt:
-        command = f"tkg-incremental train --resume --run-dir {shlex.quote(str(run_dir))}"
-        hint = f"This continues the run from its last checkpoint:\n  {command}"
-        print(f"\nStopped. {hint if holds_run(run_dir) else 'There is nothing to resume yet.'}", file=sys.stderr)
+        if world.is_first:
+            print(f"\nStopped. {how_to_resume(run_dir, world)}", file=sys.stderr)
         raise
-    print(result)
-    print(f"\nWritten to {run_dir}: metrics.json, model.pt, {report_of(run_dir).name}")
+    except FirstFailedError:
+        raise
+    except LostProcessError as error:
+        raise LostProcessError(f"{error}. {how_to_resume(run_dir, world)}") from error
+    if world.is_first:
+        print(result)
+        print(f"\nWritten to {run_dir}: metrics.json, model.pt, {report_of(run_dir).name}")
+    world.leave()
     return OK
+
+
+def how_to_resume(run_dir: Path, world: World) -> str:
+    """What to do about a run that was stopped."""
+    if world.is_first and not holds_run(run_dir):
+        return "There is nothing to resume yet."
+    several = f"torchrun --nproc-per-node {world.size} -m tkg_incremental"
+    start = "tkg-incremental" if world.size == 1 else several
+    also = "" if world.size == 1 else "\nwith this or any other number of processes"
+    command = f"{start} train --resume --run-dir {shlex.quote(str(run_dir))}"
+    return f"This continues the run from its last checkpoint:\n  {command}{also}"
+
+
+@contextmanager
+def ended_by_others(world: World) -> Iterator[None]:
+    """Turns the signal by which ``torchrun`` ends the processes that are left into an error that says so."""
+
+    def end(*_: object) -> None:
+        raise LostProcessError(f"process {world.rank} of {world.size} was told to end, because another one has")
+
+    former = signal.signal(signal.SIGTERM, end) if world.size > 1 else None
+    try:
+        yield
+    finally:
+        if world.size > 1:
+            signal.signal(signal.SIGTERM, former)
 
 
 def resumed(run_dir: Path, given: dict[str, Any]) -> RunOptions:

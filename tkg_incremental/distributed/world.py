@@ -23,6 +23,10 @@ class LostProcessError(RuntimeError):
     """Another process of the run has ended, failed or fallen silent."""
 
 
+class FirstFailedError(LostProcessError):
+    """The first process, which does some things for all, could not do one of them; it says why itself."""
+
+
 class World:
     """A process that is alone. Everything there is to say between processes comes to nothing.
 
@@ -127,7 +131,7 @@ class Processes(World):
             raise
         told = self.tell(None)
         if told is not None:
-            raise LostProcessError(f"the first process failed: {told}")
+            raise FirstFailedError(f"the first process failed: {told}")
 
     def tell(self, value: Any) -> Any:
         parcel = [value]

@@ -1,0 +1,139 @@
+"""What groups of processes are given to do."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import torch
+from learning import stir
+
+from tkg_incremental import IncrementalTrainer, LearningSettings
+from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.distributed.world import World
+from tkg_incremental.metrics import Evaluator
+from tkg_incremental.models import DE, HyTE
+from tkg_incremental.ops import ranking
+from tkg_incremental.strategies import FT, TIE, TR, Strategy, Supersede
+
+MODELS = {"DE": DE, "HyTE": HyTE}
+
+
+def graph() -> SyntheticTKG:
+    return SyntheticTKG(
+        num_entities=150, num_relations=3, num_steps=10, facts_per_step=300, added_per_step=60, test=0.4
+    )
+
+
+def exactly(value: float) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.double)
+
+
+# Evaluation ------------------------------------------------------------------------------------------------
+
+
+def metrics(world: World) -> dict[str, Any]:
+    """Everything an evaluator says of fixed models, with products of a few rows: there are many to divide."""
+    ranking._QUERIES_AT_A_TIME, ranking._SCORES_AT_A_TIME = 3, 1 << 10
+    found: dict[str, Any] = {}
+    dataset = graph()
+    line = dataset.timeline
+    for name, kind in MODELS.items():
+        model = kind.from_dataset(dataset, 32)
+        stir(model, seed=1)
+        for per_query in (False, True):
+            evaluator = Evaluator(line, per_query=per_query, world=world)
+            values, alpha = evaluator.evaluate(model, line.num_steps - 1)
+            found |= {
+                f"{name} {per_query} {metric}": torch.tensor(value, dtype=torch.double)
+                for metric, value in values.items()
+            }
+            found[f"{name} {per_query} alpha"] = alpha
+        for step in (0, line.base_step):
+            ranks = evaluator.rank(model, step, deleted=True)
+            assert ranks is not None
+            found |= {f"{name} {step} {field}": value for field, value in vars(ranks).items()}
+        found[f"{name} hits"] = exactly(evaluator.hits(model, 0, line.base_step))
+        found[f"{name} current"] = exactly(evaluator.current(model, line.base_step))
+    return found
+
+
+# Learning --------------------------------------------------------------------------------------------------
+
+
+def strategies() -> dict[str, Strategy]:
+    small: dict[str, Any] = {"replay_size": 200, "window": 3}
+    return {
+        "FT": FT(negatives=20),
+        "FT all": FT("all", negatives="all"),
+        "TR shared": TR("all", negatives=20, shared=True),
+        "TIE": TIE(negatives=20, replay_negatives=5, **small),
+        "TIE all": TIE(negatives="all", replay_negatives="all", rkd=1.0, **small),
+        "Supersede": Supersede(negatives=20, **small),
+    }
+
+
+CASES = [
+    *(("DE", name, optimizer) for name in ("FT", "FT all", "TIE", "TIE all") for optimizer in ("rowwise", "published")),
+    ("DE", "TR shared", "rowwise"),
+    ("DE", "Supersede", "rowwise"),
+    ("HyTE", "TIE", "rowwise"),
+    ("HyTE", "TIE", "published"),
+]
+
+
+class Enough(Exception):
+    """The batches that are compared have been seen."""
+
+
+def losses(world: World) -> dict[str, Any]:
+    """The losses of 20 batches after each other, each the mean over the processes, and the weights they lead to."""
+    dataset, found = graph(), {}
+    for kind, name, optimizer in CASES:
+        model, strategy = MODELS[kind].from_dataset(dataset, 8), strategies()[name]
+        settings = LearningSettings(batch_size=32, optimizer=optimizer)
+        trainer = IncrementalTrainer(
+            model, dataset, strategy, device="cpu", settings=settings, callbacks=[], world=world
+        )
+        learner = trainer._learner(dataset.timeline.base_step, strategy, settings)
+        batches: list[dict[str, float]] = []
+
+        def keep(module: Any, args: Any, output: dict[str, torch.Tensor], batches: Any = batches) -> None:
+            means = world.mean(torch.stack(list(output.values())).detach().double())
+            batches.append(dict(zip(output, means.tolist(), strict=True)))
+            if len(batches) == 20:
+                raise Enough
+
+        learner._losses.register_forward_hook(keep)
+        with suppress(Enough):
+            while True:
+                learner._train()
+        found[f"{kind} {name} {optimizer}"] = {
+            "batches": batches,
+            "weights": {name: table.detach().clone() for name, table in model.named_parameters()},
+            "generator": trainer.generator.get_state(),
+        }
+    return found
+
+
+def runs(world: World) -> dict[str, Any]:
+    """Whole runs, base model and all, with fewer rows in some batches than there are processes."""
+    dataset, found = SyntheticTKG(num_entities=20, num_steps=7, added_per_step=3), {}
+    for optimizer in ("rowwise", "published"):
+        settings = LearningSettings(epochs=2, batch_size=40, optimizer=optimizer)
+        trainer = IncrementalTrainer(
+            DE.from_dataset(dataset, 8),
+            dataset,
+            TIE(negatives=5, replay_negatives=3, replay_size=40),
+            device="cpu",
+            settings=settings,
+            callbacks=[],
+            world=world,
+        )
+        trainer.pretrain()
+        found[optimizer] = trainer.fit().to_dict()
+    return found
+
+
+def everything(world: World) -> dict[str, Any]:
+    return {"metrics": metrics(world), "losses": losses(world), "runs": runs(world)}

@@ -1,0 +1,81 @@
+"""One, two and four real processes do the same work to the same result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from process_group import run_groups
+
+SIZES = (1, 2, 4)
+
+
+Found = dict[int, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What every process of every group found, by size of the group and rank."""
+    return run_groups("everything", tmp_path_factory.mktemp("everything"), SIZES)
+
+
+def of(found: Found, task: str) -> Found:
+    return {size: [process[task] for process in group] for size, group in found.items()}
+
+
+def test_ranks_and_metrics_are_the_same_bits(found: Found) -> None:
+    metrics = of(found, "metrics")
+    (alone,) = metrics[1]
+    names = {"C@10", "A@10", "DF@10", "RRD", "MRR", "alpha"}
+    assert names <= {name.rpartition(" ")[2] for name in alone}
+    assert len(alone["DE 7 filtered"]) > 100
+    for group in metrics.values():
+        for process in group:
+            assert process.keys() == alone.keys()
+            for name, value in alone.items():
+                assert value.numel() > 0 or name.partition(" ")[2].startswith("0 deleted"), name
+                assert torch.equal(process[name].nan_to_num(-1), value.nan_to_num(-1)), name
+
+
+def test_losses_are_the_same(found: Found) -> None:
+    losses = of(found, "losses")
+    (alone,) = losses[1]
+    differences = []
+    for size in SIZES[1:]:
+        for process in losses[size]:
+            for case, theirs in process.items():
+                ours = alone[case]
+                assert len(theirs["batches"]) == len(ours["batches"]) == 20
+                for mine, other in zip(ours["batches"], theirs["batches"], strict=True):
+                    assert mine.keys() == other.keys(), case
+                    total = sum(mine.values())
+                    for name, value in [*mine.items(), ("all", total)]:
+                        # By the loss that is minimised: a divergence that has just left zero has few bits of its own.
+                        difference = abs(other.get(name, sum(other.values())) - value) / total
+                        assert difference <= 1e-5, (size, case, name, value)
+                        differences.append(difference)
+                assert torch.equal(ours["generator"], theirs["generator"]), case
+    assert max(differences) > 0  # sums in another order: the processes did divide the work
+
+
+def test_whole_runs_are_the_same(found: Found) -> None:
+    runs = of(found, "runs")
+    (alone,) = runs[1]
+    for size in SIZES[1:]:
+        for process in runs[size]:
+            for optimizer, ours in alone.items():
+                theirs = process[optimizer]
+                for mine, other in zip(ours["history"], theirs["history"], strict=True):
+                    assert {**other} == pytest.approx({**mine}, rel=1e-4, abs=1e-5), (size, optimizer)
+                assert theirs["alpha"] == ours["alpha"]
+
+
+def test_replicas_keep_the_same_bits(found: Found) -> None:
+    losses = of(found, "losses")
+    for size in SIZES[1:]:
+        first, *others = losses[size]
+        for case, state in first.items():
+            for other in others:
+                for name, table in state["weights"].items():
+                    assert torch.equal(table, other[case]["weights"][name]), (size, case, name)
