@@ -179,7 +179,8 @@ class Processes(World):
         except RuntimeError as error:
             if not isinstance(error, dist.DistError) and not _FROM_AFAR.search(str(error)):
                 raise
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            # Of gloo's message, what lies between the line of its source and its advice.
+            reason = re.sub(r"^\[\S*\]\s*", "", str(error).strip()).partition(". ")[0].partition("\n")[0]
             raise LostProcessError(
                 f"process {self.rank} of {self.size} lost touch with the others over {about}: one of them has ended or "
                 f"does not answer ({reason})"

@@ -1,0 +1,63 @@
+"""A process is killed in the middle of a step; the run goes on with fewer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tkg_incremental.cli import main
+from tkg_incremental.training import Result
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
+
+HERE = Path(__file__).parent
+FLAGS = ["--dataset", "SyntheticTKG", "--strategy", "tie", "--hidden-channels", "8", "--epochs", "2"]
+SMALL = ["--base-epochs", "1", "--replay-size", "100", "--negatives", "20", "--checkpoint-every", "1"]
+
+
+def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command as users give it; on one machine it finds a port by itself."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    return subprocess.run(
+        [*command, *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_killed_with_four_resumed_with_two(tmp_path: Path) -> None:
+    run_dir, root = tmp_path / "run", tmp_path / "data"
+    train = ["train", *FLAGS, *SMALL, "--root", str(root), "--run-dir"]
+    killed = torchrun(4, str(HERE / "mortal.py"), "2", "9", str(tmp_path / "killed"), *train, str(run_dir))
+    ended = time.time()
+    assert killed.returncode != 0
+    assert "Signal 9 (SIGKILL)" in killed.stderr  # what torchrun says happened first
+    assert "lost touch with the others" in killed.stderr or "told to end" in killed.stderr
+    assert f"torchrun --nproc-per-node 4 -m tkg_incremental train --resume --run-dir {run_dir}" in killed.stderr
+    assert "tkg_incremental/" not in killed.stderr  # no tracebacks but the one torchrun ends with
+    assert ended - (tmp_path / "killed").stat().st_mtime < 60
+    assert not (run_dir / "metrics.json").exists() or len(Result.load(run_dir / "metrics.json").steps) < 6
+
+    resumed = torchrun(2, "-m", "tkg_incremental", "train", "--resume", "--run-dir", str(run_dir))
+    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stdout.count("Written to") == 1  # by one of them
+    assert main([*train, str(tmp_path / "whole")]) == 0
+    found, whole = (Result.load(folder / "metrics.json") for folder in (run_dir, tmp_path / "whole"))
+    assert len(found.steps) == len(whole.steps) == 6
+    for mine, other in zip(whole.steps, found.steps, strict=True):
+        for name in ("C@10", "A@10", "DF@10", "RRD", "MRR"):
+            # 400 ranks: a sum in another order may change one of them by one.
+            assert other[name] == pytest.approx(mine[name], rel=1e-3, abs=0.3), (mine["time"], name)
+    for one, two in zip(whole.history, found.history, strict=True):
+        validation = {name for name in one if name.startswith("val")}
+        assert {k: v for k, v in two.items() if k not in validation} == pytest.approx(
+            {k: v for k, v in one.items() if k not in validation}, rel=1e-4
+        )
