@@ -83,9 +83,10 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
         run_dir=runs / f"{cell.key}-{seed}",
         seed=seed,
         settings=LearningSettings(optimizer=cell.optimizer),
-        # The base model is the published one for every cell, so that cells differ in their strategy alone.
+        # The base model is the published one for every cell, so that cells differ in their strategy alone. Its 500
+        # negatives matter: against all entities it becomes surer of itself, and later steps let go of less.
         base_settings=LearningSettings(optimizer="published"),
-        base_negatives="all" if model.decoder.similarity == "dot" else 500,
+        base_negatives=500,
     )
     if trainer.folder is not None and trainer.folder.checkpoints:
         trainer.resume()
