@@ -9,12 +9,16 @@ import torch
 from learning import stir
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
+from tkg_incremental.data import Snapshot
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.distributed.world import World
+from tkg_incremental.distributed import World
+from tkg_incremental.distributed.sharded import shard_entities
 from tkg_incremental.metrics import Evaluator
-from tkg_incremental.models import DE, HyTE
+from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.ops import ranking
+from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import FT, TIE, TR, Strategy, Supersede
+from tkg_incremental.training import StepLearner
 
 MODELS = {"DE": DE, "HyTE": HyTE}
 
@@ -137,3 +141,58 @@ def runs(world: World) -> dict[str, Any]:
 
 def everything(world: World) -> dict[str, Any]:
     return {"metrics": metrics(world), "losses": losses(world), "runs": runs(world)}
+
+
+# Tables that are spread over the processes -----------------------------------------------------------------
+
+
+def sharded(world: World) -> dict[str, Any]:
+    """Initial values, losses of ten batches, the weights they lead to, and ranks, in double precision."""
+    dataset, found = graph(), {}
+    line = dataset.timeline
+    sizes = (line.num_entities, line.num_relations, line.num_steps, 8)
+    torch.set_default_dtype(torch.double)
+    for kind, name in (("DE", "TIE"), ("DE", "TR shared"), ("HyTE", "Supersede")):
+        model = shard_entities(lambda kind=kind: MODELS[kind](*sizes, seed=3), world, seed=3)  # type: ignore[misc]
+        strategy = strategies()[name]
+        if name == "Supersede":
+            strategy = Supersede(negatives=20, replay_negatives=5, rkd=1.0, replay_size=200, window=3)
+        begin = whole(model, world)
+        learner = StepLearner(
+            model,
+            Snapshot(line, line.base_step),
+            strategy,
+            LearningSettings(batch_size=64, lr=0.01),
+            NegativeSampler(line),
+            torch.Generator().manual_seed(0),
+            lambda: 0.0,
+            world,
+        )
+        losses = [learner._train() for _ in range(2)]
+        learner._memory.mark()
+        marked = whole(model, world)
+        learner._train()
+        learner.finish()
+        evaluator = Evaluator(line, world=world)
+        metrics, alpha = evaluator.evaluate(model, line.base_step)
+        ranks = evaluator.rank(model, line.base_step, deleted=True)
+        assert ranks is not None
+        found[f"{kind} {name}"] = {
+            "begin": begin,
+            "losses": losses,
+            "marked": marked,
+            "rewound": whole(model, world),
+            "metrics": metrics,
+            "alpha": alpha,
+            "ranks": vars(ranks),
+            "rows here": len(next(iter(model.encoder.tables("entity").values()))),
+        }
+    torch.set_default_dtype(torch.float)
+    return found
+
+
+def whole(model: TKGModel, world: World) -> dict[str, torch.Tensor]:
+    """All tables, put together from the processes' parts."""
+    parts = {name: world.gather(table.detach()) for name, table in model.encoder.tables("entity").items()}
+    others = {name: table.detach().clone() for name, table in model.encoder.tables().items() if name not in parts}
+    return {**others, **{name: torch.cat(rows) for name, rows in parts.items()}}

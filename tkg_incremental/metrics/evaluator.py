@@ -9,9 +9,11 @@ from torch import Tensor
 
 from tkg_incremental.data import FactTable, Timeline
 from tkg_incremental.data.timeline import SPLITS
+from tkg_incremental.distributed.sharded import is_sharded
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.metrics import functional as metric
 from tkg_incremental.metrics.counting import Answers, count_together
+from tkg_incremental.metrics.sharded_counting import count_sharded
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import SIDES, AnswerIndex, Side, query_columns
 from tkg_incremental.ops.keys import segment_arange
@@ -83,16 +85,25 @@ class Evaluator:
         rows = self.table.at(step)
         if len(rows) == 0:
             return None
-        candidates = model.candidate_vectors(self.timeline.known_entities(step), step)
         lapsed = self._truth.lapsed(step, self.window) if deleted else rows[:0]
         sides = [self._ask(model, rows, side, lapsed) for side in SIDES]
         sets = [answers for side in sides for answers in (side.current, side.former)]
-        counts = iter(count_together(sets, candidates, model.decoder.similarity, world or self.world))
+        counts = iter(self._count(sets, model, step, world or self.world))
         parts = [side.ranks(next(counts), next(counts)) for side in sides]
         for i, part in enumerate(parts):  # number rows and queries through both directions
             part.deleted_row += i * len(rows)
             part.deleted_query += i * len(rows)
         return StepRanks(*(torch.cat([getattr(part, name) for part in parts]) for name in StepRanks.__annotations__))
+
+    def _count(self, sets: list[Answers], model: TKGModel, step: int, world: World) -> list[RankCounts]:
+        known = self.timeline.known_entities(step)
+        if is_sharded(model):
+            return count_sharded(sets, model, known, step)
+        return count_together(sets, model.candidate_vectors(known, step), model.decoder.similarity, world)
+
+    def _divide(self, model: TKGModel) -> World:
+        """Who divides steps among themselves. Tables that are spread over processes take all of them at every step."""
+        return ALONE if is_sharded(model) else self.world
 
     def _ask(self, model: TKGModel, rows: Tensor, side: Side, lapsed: Tensor) -> _Asked:
         line = self.timeline
@@ -120,20 +131,22 @@ class Evaluator:
 
     def hits(self, model: TKGModel, first: int, last: int, k: int = 10) -> float:
         """Hits@k over the pooled rows of several steps."""
-        mine = range(first + self.world.rank, last + 1, self.world.size)
+        world = self._divide(model)
+        mine = range(first + world.rank, last + 1, world.size)
         found = [ranks.filtered for step in mine if (ranks := self.rank(model, step, world=ALONE))]
         # In another order than by step; what is counted here does not depend on it.
-        return metric.hits_at(torch.cat(self.world.gather(torch.cat([torch.empty(0, device=model.device), *found]))), k)
+        return metric.hits_at(torch.cat(world.gather(torch.cat([torch.empty(0, device=model.device), *found]))), k)
 
     def evaluate(self, model: TKGModel, step: int) -> tuple[dict[str, float], Tensor]:
         r"""All metrics of the model after ``step``, and its row of :math:`\alpha`, ``[step + 1]``."""
         alpha = torch.full((step + 1,), float("nan"), dtype=torch.double)
-        for j in range(self.world.rank, step, self.world.size):
+        world = self._divide(model)
+        for j in range(world.rank, step, world.size):
             ranks = self.rank(model, j, world=ALONE)
             if ranks:
                 alpha[j] = metric.hits_at(ranks.filtered)
-        for rank, theirs in enumerate(self.world.gather(alpha)):
-            alpha[rank : step : self.world.size] = theirs[rank : step : self.world.size]
+        for rank, theirs in enumerate(world.gather(alpha)):
+            alpha[rank : step : world.size] = theirs[rank : step : world.size]
         now = self.rank(model, step, deleted=True)
         if now is None:
             return self._averages(alpha), alpha

@@ -94,9 +94,8 @@ class Encoder(nn.Module):
         """Draws rows anew: Glorot's uniform distribution with the gain of a ReLU."""
         for name, table in self.tables(axis).items():
             if only in (None, name):
-                fan_out, fan_in = table.shape
-                bound = nn.init.calculate_gain("relu") * math.sqrt(6.0 / (fan_in + fan_out))
-                fresh = torch.empty(len(index), fan_in).uniform_(-bound, bound, generator=generator)
+                bound = initial_bound(*table.shape)
+                fresh = torch.empty(len(index), table.size(1)).uniform_(-bound, bound, generator=generator)
                 table[index.to(table.device)] = fresh.to(table)
 
     @torch.no_grad()
@@ -123,3 +122,8 @@ class Encoder(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{', '.join(f'{k}={v}' for k, v in self.sizes.items())}, hidden_channels={self.hidden_channels}"
+
+
+def initial_bound(rows: int, width: int) -> float:
+    """Initial values of a table lie between plus and minus this."""
+    return nn.init.calculate_gain("relu") * math.sqrt(6.0 / (rows + width))

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from tkg_incremental.data import Snapshot
 from tkg_incremental.distributed.gradients import average_rows, replicate
+from tkg_incremental.distributed.sharded import is_sharded, whole_parameters
+from tkg_incremental.distributed.sharded_learning import ShardedRowAdam
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.sampling import NegativeSampler
@@ -21,7 +23,7 @@ from tkg_incremental.strategies import Step, Strategy
 from tkg_incremental.strategies.terms import known_before
 from tkg_incremental.training.batches import spread
 from tkg_incremental.training.early_stopping import EarlyStopping
-from tkg_incremental.training.objective import Objective
+from tkg_incremental.training.objective import Objective, check_sharded
 from tkg_incremental.training.optimizers import OPTIMIZERS, PublishedAdam, RowAdam
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -79,12 +81,16 @@ class LearningSettings:
 
     def make_optimizer(self, model: TKGModel, strategy: Strategy, snapshot: Snapshot) -> PublishedAdam | RowAdam:
         """The optimiser of one step."""
+        sharded = is_sharded(model)
+        if sharded:
+            check_sharded(strategy, self.optimizer)
         if self.optimizer == "published":
             decay = 1e-4 if self.weight_decay is None else self.weight_decay
             return PublishedAdam(model, self.lr, decay, self.max_norm)
         pull = sum(term.pull for term in strategy.terms)
         # What is new at this step has nowhere to be pulled back to.
-        return RowAdam(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull, partial(known_before, snapshot))
+        kind = ShardedRowAdam if sharded else RowAdam
+        return kind(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull, partial(known_before, snapshot))
 
 
 class StepLearner:
@@ -131,7 +137,7 @@ class StepLearner:
         self.epoch = 0
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
-        self._parameters = list(model.parameters())
+        self._parameters = whole_parameters(model)
 
     @property
     def rows(self) -> int:

@@ -24,6 +24,17 @@ def check_shared(strategy: Strategy, world: World) -> None:
         )
 
 
+def check_sharded(strategy: Strategy, optimizer: str) -> None:
+    """Refuses what would need whole tables, where entity tables are spread over processes."""
+    if optimizer != "rowwise":
+        raise ValueError(f"optimizer must be 'rowwise' for entity tables spread over processes (got {optimizer!r})")
+    for term in strategy.terms:
+        if getattr(term, "negatives", None) == "all":
+            raise ValueError(
+                f"negatives must be a number for entity tables spread over processes (got 'all' in {term})"
+            )
+
+
 class Objective(nn.Module):
     r"""The terms of a strategy as one module, which is what :class:`torch.nn.parallel.DistributedDataParallel` takes.
 

@@ -120,10 +120,14 @@ class RowAdam:
                 touched.append((name, index, slots, value, gradient))
         if not touched:
             return
-        norms = [torch.linalg.vector_norm(gradient) for *_, gradient in touched]
-        scale = (self.max_norm / (torch.linalg.vector_norm(torch.stack(norms)) + 1e-6)).clamp(max=1.0)
+        norm = self._norm({name: gradient for name, *_, gradient in touched})
+        scale = (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
         for name, index, slots, value, gradient in touched:
             self._tables[name].index_copy_(0, index, self._moved(name, slots, value, gradient.mul_(scale)))
+
+    def _norm(self, gradients: dict[str, Tensor]) -> Tensor:
+        """The norm of the whole gradient, from its touched rows by table."""
+        return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(rows) for rows in gradients.values()]))
 
     def _moved(self, name: str, slots: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
         if self.weight_decay:
