@@ -82,3 +82,10 @@ def test_counts_add_up_over_shards() -> None:
             tied[answer] += part.tied[0]
     assert torch.equal(better, whole.better)
     assert torch.equal(tied, whole.tied)
+
+
+@pytest.mark.parametrize(("value", "rank"), [("inf", 1), ("-inf", 3), ("nan", 2)])
+def test_scores_that_are_no_finite_numbers(value: str, rank: int) -> None:
+    table, none = torch.tensor([[1.0], [float(value)], [2.0]]), torch.empty(0, dtype=torch.long)
+    counts = count_ranks(torch.ones(1, 1), table, torch.tensor([0]), torch.tensor([1]), (none, none), "dot")
+    assert counts.raw.tolist() == [rank]
