@@ -1,34 +1,45 @@
-"""Groups of real processes that do one task together, forked from a process that has imported everything.
+"""Groups of real processes that do tasks together, forked from a process that has imported everything.
 
-Usage: ``python process_group.py TASKS OUT TASK SIZE …``, with ``TASKS`` a file whose function ``TASK`` takes a world.
-What each process of each group returns is left in ``OUT/SIZE-RANK.pt``.
+Usage: ``python process_group.py TASKS OUT SIZES TASK …``, with ``TASKS`` a file whose function ``TASK`` takes a world.
+What each process of each group returns is left in ``OUT/TASK-SIZE-RANK.pt``.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 
 
-def run_groups(task: str, folder: Path, sizes: tuple[int, ...] = (1, 2, 4)) -> dict[int, list[Any]]:
-    """What the processes of each size of group return from a task, by rank."""
-    import torch
-
-    folder.mkdir(exist_ok=True)
-    command = [sys.executable, __file__, str(HERE / "distributed" / "tasks.py"), str(folder), task, *map(str, sizes)]
+def run_groups(folder: Path, sizes: Sequence[int], tasks: Sequence[str]) -> None:
+    """Gives each task to groups of some sizes, one after the other."""
+    folder.mkdir()
+    command = [sys.executable, __file__, str(HERE / "distributed" / "tasks.py"), str(folder)]
     done = subprocess.run(
-        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300, check=False
+        [*command, ",".join(map(str, sizes)), *tasks],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TASK_FOLDER": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    return {size: [torch.load(folder / f"{size}-{rank}.pt") for rank in range(size)] for size in sizes}
+
+
+def read_groups(folder: Path, sizes: Sequence[int], task: str) -> dict[int, list[Any]]:
+    """What the processes of each size of group returned from a task, by rank, without those that were killed."""
+    import torch
+
+    files = {size: [folder / f"{task}-{size}-{rank}.pt" for rank in range(size)] for size in sizes}
+    return {size: [torch.load(file) for file in each if file.exists()] for size, each in files.items()}
 
 
 def free_port() -> int:
@@ -55,27 +66,29 @@ def fork_group(work: Callable[[], None], size: int) -> list[int]:
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
-def main(tasks: str, folder: str, task: str, sizes: list[int]) -> int:
+def main(file: str, folder: str, sizes: list[int], tasks: list[str]) -> int:
     import torch
 
     from tkg_incremental.distributed import join
 
-    specification = importlib.util.spec_from_file_location("tasks", tasks)
+    specification = importlib.util.spec_from_file_location("tasks", file)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    for size in sizes:
 
-        def work(size: int = size) -> None:
-            world = join(timeout=30)
-            torch.save(getattr(module, task)(world), Path(folder) / f"{size}-{world.rank}.pt")
-            world.leave()
+    for task in tasks:
+        for size in sizes:
 
-        if any(fork_group(work, size)):
-            return 1
+            def work(task: str = task, size: int = size) -> None:
+                world = join(timeout=30)
+                torch.save(getattr(module, task)(world), Path(folder) / f"{task}-{size}-{world.rank}.pt")
+                world.leave()
+
+            if not {0, -signal.SIGKILL} >= set(fork_group(work, size)):
+                return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:4], [int(size) for size in sys.argv[4:]]))  # type: ignore[call-arg]
+    sys.exit(main(sys.argv[1], sys.argv[2], [int(size) for size in sys.argv[3].split(",")], sys.argv[4:]))

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +17,26 @@ from tkg_incremental.training import Result
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 FLAGS = ["--dataset", "SyntheticTKG", "--strategy", "tie", "--hidden-channels", "8", "--epochs", "2"]
 SMALL = ["--base-epochs", "1", "--replay-size", "100", "--negatives", "20", "--checkpoint-every", "1"]
+
+
+def test_the_others_end_and_two_go_on(found: Callable[[str], dict[int, list[Any]]]) -> None:
+    groups = found("interrupted")
+    survivors = groups[4]
+    assert len(survivors) == 3
+    for survivor in survivors:
+        assert "lost touch with the others over" in survivor["said"]
+        assert "one of them has ended or does not answer" in survivor["said"]
+        assert survivor["at"] - survivor["killed"] < 60
+    whole = groups[1][0]["result"]
+    for process in groups[2]:
+        assert 0 < process["taken up"] < len(whole["steps"])  # in the middle of the run
+        result = process["result"]
+        assert result["alpha"] == whole["alpha"]
+        for mine, theirs in zip(whole["history"], result["history"], strict=True):
+            assert theirs == pytest.approx(mine, rel=1e-4, abs=1e-6)
 
 
 def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,10 +52,11 @@ def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow  # seven times the imports; the same as above, as users see it
 def test_killed_with_four_resumed_with_two(tmp_path: Path) -> None:
     run_dir, root = tmp_path / "run", tmp_path / "data"
     train = ["train", *FLAGS, *SMALL, "--root", str(root), "--run-dir"]
-    killed = torchrun(4, str(HERE / "mortal.py"), "2", "9", str(tmp_path / "killed"), *train, str(run_dir))
+    killed = torchrun(4, str(TESTS / "mortal.py"), "2", "9", str(tmp_path / "killed"), *train, str(run_dir))
     ended = time.time()
     assert killed.returncode != 0
     assert "Signal 9 (SIGKILL)" in killed.stderr  # what torchrun says happened first

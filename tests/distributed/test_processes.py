@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from process_group import run_groups
 
 SIZES = (1, 2, 4)
 
 
-Found = dict[int, list[dict[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """What every process of every group found, by size of the group and rank."""
-    return run_groups("everything", tmp_path_factory.mktemp("everything"), SIZES)
-
-
-def of(found: Found, task: str) -> Found:
-    return {size: [process[task] for process in group] for size, group in found.items()}
+Found = Callable[[str], dict[int, list[dict[str, Any]]]]
 
 
 def test_ranks_and_metrics_are_the_same_bits(found: Found) -> None:
-    metrics = of(found, "metrics")
+    metrics = found("metrics")
     (alone,) = metrics[1]
     names = {"C@10", "A@10", "DF@10", "RRD", "MRR", "alpha"}
     assert names <= {name.rpartition(" ")[2] for name in alone}
@@ -39,7 +29,7 @@ def test_ranks_and_metrics_are_the_same_bits(found: Found) -> None:
 
 
 def test_losses_are_the_same(found: Found) -> None:
-    losses = of(found, "losses")
+    losses = found("losses")
     (alone,) = losses[1]
     differences = []
     for size in SIZES[1:]:
@@ -60,7 +50,7 @@ def test_losses_are_the_same(found: Found) -> None:
 
 
 def test_whole_runs_are_the_same(found: Found) -> None:
-    runs = of(found, "runs")
+    runs = found("runs")
     (alone,) = runs[1]
     for size in SIZES[1:]:
         for process in runs[size]:
@@ -72,7 +62,7 @@ def test_whole_runs_are_the_same(found: Found) -> None:
 
 
 def test_replicas_keep_the_same_bits(found: Found) -> None:
-    losses = of(found, "losses")
+    losses = found("losses")
     for size in SIZES[1:]:
         first, *others = losses[size]
         for case, state in first.items():

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from process_group import run_groups
 
-Found = dict[int, list[dict[str, Any]]]
+Found = Callable[[str], dict[int, list[dict[str, Any]]]]
 ENTITIES = 150
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    return run_groups("sharded", tmp_path_factory.mktemp("sharded"))
 
 
 def others(found: Found) -> list[tuple[int, str, dict[str, Any], dict[str, Any]]]:
     """(size of the group, case, what one process found, what one of several did)."""
-    (alone,) = found[1]
+    groups = found("sharded")
+    (alone,) = groups[1]
     assert len(alone) == 3
-    return [
-        (size, case, alone[case], process[case]) for size in (2, 4) for process in found[size] for case in process
-    ]
+    pairs = [(size, process) for size in (2, 4) for process in groups[size]]
+    return [(size, case, alone[case], process[case]) for size, process in pairs for case in alone]
 
 
 def test_rows_are_divided(found: Found) -> None:
-    for size, group in found.items():
+    for size, group in found("sharded").items():
         for case in group[0]:
             rows = [process[case]["rows here"] for process in group]
+            assert len(rows) == size
             assert sum(rows) == ENTITIES
             assert max(rows) == -(-ENTITIES // size)
 
@@ -62,3 +58,22 @@ def test_ranks_and_metrics_are_those_of_whole_tables(found: Found) -> None:
             assert torch.equal(sharded["ranks"][name], ranks), (size, case, name)
         assert sharded["metrics"] == whole["metrics"]
         assert torch.equal(sharded["alpha"], whole["alpha"])
+
+
+def test_saved_by_four_loaded_by_two(found: Found) -> None:
+    groups = found("saved")
+    for process in groups[2]:
+        for name, table in groups[4][0].items():
+            assert torch.equal(process[name], table), name
+
+
+def test_what_cannot_be_is_refused(found: Found) -> None:
+    groups = found("refused")
+    assert len(groups[2] + groups[4]) == 6
+    for said in groups[2] + groups[4]:
+        assert said["agem"].startswith("strategy must leave gradients as they are")
+        assert "(got A-GEM," in said["agem"]
+        assert said["folder"].startswith("run_dir must be None")
+        assert said["all"].startswith("negatives must be a number")
+        assert said["published"].startswith("optimizer must be 'rowwise'")
+        assert said["mps"] == "device must be cpu or cuda where several processes train (got mps)"

@@ -14,13 +14,19 @@ from tkg_incremental.distributed.world import Processes, World, gather_padded
 _DENSE = -1
 
 
-def replicate(objective: nn.Module, world: World) -> nn.Module:
-    """The module such that the gradients of what it returns are averaged over the processes, whole tables at a time."""
+def replicate(objective: nn.Module, world: World, ours: bool) -> nn.Module:
+    """The module such that the gradients of what it returns are averaged over the processes, whole tables at a time.
+
+    Args:
+        objective: Returns losses.
+        world: The processes.
+        ours: Whether everything in it is of this package.
+    """
     if not isinstance(world, Processes):
         return objective
     with world.talking("the weights to begin with"):
-        # A table that no term of a batch uses has no gradient.
-        return DistributedDataParallel(objective, process_group=world.group, find_unused_parameters=True)
+        # All tables of our models have a part in all losses of ours; what others do has to be looked at every time.
+        return DistributedDataParallel(objective, process_group=world.group, find_unused_parameters=not ours)
 
 
 @torch.no_grad()

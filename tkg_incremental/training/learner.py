@@ -132,7 +132,7 @@ class StepLearner:
         self._terms = [(term, rows) for term, rows in pairs if not (self._rowwise and term.pull)]
         objective = Objective(self.step, [term for term, _ in self._terms], world)
         # Gradients are averaged whole on the way back, or row by row after it.
-        self._losses = objective if self._rowwise else replicate(objective, world)
+        self._losses = objective if self._rowwise else replicate(objective, world, objective.is_ours)
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
         self.seconds: list[float] = []

@@ -53,6 +53,12 @@ class Objective(nn.Module):
         self.model = step.model  # for whoever asks for parameters
         self.step, self.terms, self.world = step, terms, world
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the model and all terms are of this package."""
+        parts = [self.model.encoder, self.model.decoder, *self.terms]
+        return all(type(part).__module__.startswith("tkg_incremental.") for part in parts)
+
     def forward(self, batch: Sequence[Tensor | None]) -> Losses:
         """Losses by name; ``batch`` has the rows ``[b, 4]`` of each term, or :obj:`None` for a term without a view."""
         losses: Losses = {}

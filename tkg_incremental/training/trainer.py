@@ -12,6 +12,7 @@ import torch
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.datasets.base import TKGDataset
+from tkg_incremental.distributed.sharded import is_sharded
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
@@ -72,6 +73,11 @@ class IncrementalTrainer:
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
         check_shared(strategy, world)
+        if run_dir is not None and is_sharded(model):
+            raise ValueError(
+                f"run_dir must be None for a model whose tables no process has whole (got '{run_dir}'); "
+                "torch.distributed.checkpoint saves its state_dict()"
+            )
         self.world = world
         place = world.place(device)
         self.model = model.to(place)
