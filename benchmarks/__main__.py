@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import evaluation, machine, peers, report, sampling, scale, startup, training
+from benchmarks import distributed, evaluation, machine, peers, report, sampling, scale, startup, training
 from benchmarks.harness import Benchmark, Unavailable
 from benchmarks.lab import Lab
 from tkg_incremental.ops.memory import keep_freed_memory
 
-FAMILIES = (startup, training, evaluation, sampling, peers, scale)
+FAMILIES = (startup, training, evaluation, sampling, peers, scale, distributed)
 BENCHMARKS: list[Benchmark] = [benchmark for family in FAMILIES for benchmark in family.BENCHMARKS]
 
 

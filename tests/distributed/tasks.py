@@ -219,7 +219,7 @@ def refused(world: World) -> dict[str, str]:
     said = {}
     attempts: dict[str, Any] = {
         "agem": lambda: IncrementalTrainer(DE.from_dataset(dataset, 8), dataset, AGEM(), **learn),
-        "folder": lambda: IncrementalTrainer(model, dataset, FT(), run_dir="nowhere", **learn),
+        "folder": lambda: IncrementalTrainer(model, dataset, FT(), run_dir="/nowhere", **learn),
         "all": lambda: IncrementalTrainer(model, dataset, FT(), **learn).pretrain(),
         "published": lambda: IncrementalTrainer(
             model, dataset, FT(), base_negatives=5, settings=LearningSettings(optimizer="published"), **learn

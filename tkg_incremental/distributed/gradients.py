@@ -30,18 +30,15 @@ def replicate(objective: nn.Module, world: World, ours: bool) -> nn.Module:
 
 
 @torch.no_grad()
-def average_rows(parameters: Sequence[Tensor], world: World) -> int:
+def average_rows(parameters: Sequence[Tensor], world: World) -> None:
     """Averages gradients in place. Of sparse ones only the touched rows travel, in two messages for all tables.
 
     Args:
         parameters: The tables.
         world: The processes.
-
-    Returns:
-        How many bytes this process sent to each of the others.
     """
     if not isinstance(world, Processes):
-        return 0
+        return
     # Sorted and summed by row before they travel: a row that many facts of a batch share is sent once.
     gradients = [p.grad.coalesce() if p.grad is not None and p.grad.is_sparse else p.grad for p in parameters]
     mine = torch.tensor([_count(gradient) for gradient in gradients], device=parameters[0].device)
@@ -50,21 +47,19 @@ def average_rows(parameters: Sequence[Tensor], world: World) -> int:
         dist.all_gather(everybodys, mine, group=world.group)
         counts = torch.stack(everybodys).tolist()
         dense = [any(count[i] == _DENSE for count in counts) for i in range(len(gradients))]
-        sent = _average_dense([i for i, is_so in enumerate(dense) if is_so], parameters, world)
+        _average_dense([i for i, is_so in enumerate(dense) if is_so], parameters, world)
         # Where nobody has any, there is nothing to move.
         sparse = [i for i in range(len(gradients)) if not dense[i] and any(count[i] for count in counts)]
-        return sent + _average_sparse(sparse, parameters, gradients, counts, world)
+        _average_sparse(sparse, parameters, gradients, counts, world)
 
 
-def _average_dense(which: Sequence[int], parameters: Sequence[Tensor], world: Processes) -> int:
-    sent = 0
+def _average_dense(which: Sequence[int], parameters: Sequence[Tensor], world: Processes) -> None:
     for i in which:
         gradient = parameters[i].grad
         whole = torch.zeros_like(parameters[i]) if gradient is None else gradient.to_dense()
         dist.all_reduce(whole, group=world.group)
         parameters[i].grad = whole.div_(world.size)
-        sent += whole.nbytes
-    return sent
+        world.sent += whole.nbytes
 
 
 def _average_sparse(
@@ -73,9 +68,9 @@ def _average_sparse(
     gradients: Sequence[Tensor | None],
     counts: list[list[int]],
     world: Processes,
-) -> int:
+) -> None:
     if not which:
-        return 0
+        return
     widths = [parameters[i].size(1) for i in which]
     counts = [[count[i] for i in which] for count in counts]
     empty = torch.empty(0, dtype=torch.long, device=parameters[0].device)
@@ -99,7 +94,7 @@ def _average_sparse(
             table.shape,
             check_invariants=False,
         )
-    return index.nbytes + values.nbytes
+    world.sent += index.nbytes + values.nbytes
 
 
 def _count(gradient: Tensor | None) -> int:

@@ -30,8 +30,6 @@ class Shards:
         self.total, self.world = total, world
         self.stride = -(-total // world.size)
         self.begin, self.end = (min(total, self.stride * (world.rank + i)) for i in range(2))
-        #: Bytes of rows and gradients that this process has sent to others.
-        self.sent = 0
 
     def own(self, index: Tensor) -> Tensor:
         """Whether rows are this process', ``[*] → [*]``."""
@@ -80,7 +78,7 @@ class Route:
         received = rows.new_empty(sum(into), rows.size(1))
         with world.talking("rows"):
             dist.all_to_all_single(received, rows.contiguous(), into, out, group=world.group)
-        self._shards.sent += (sum(out) - out[world.rank]) * rows.size(1) * rows.element_size()
+        world.sent += (sum(out) - out[world.rank]) * rows.size(1) * rows.element_size()
         return received
 
 

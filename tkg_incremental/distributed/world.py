@@ -111,6 +111,8 @@ class Processes(World):
     def __init__(self, timeout: float = 45.0, patience: float = 1800.0) -> None:
         self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         self._local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        #: Bytes of rows and gradients that this process has handed over for others, to be read by whoever measures.
+        self.sent = 0
         backend = "gloo"
         if torch.cuda.is_available():
             torch.cuda.set_device(self._local_rank)

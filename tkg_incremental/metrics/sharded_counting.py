@@ -15,6 +15,9 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.ranking import RankCounts, answers_at_a_time
 from tkg_incremental.ops.scores import Similarity, all_scores
 
+# Encoding copies rows of all tables: of a part of them, where memory is short.
+_ENCODED_AT_A_TIME = 1 << 16
+
 
 def count_sharded(sets: Sequence[Answers], model: TKGModel, known: Tensor, step: int) -> list[RankCounts]:
     """The counts of each set of answers among the known entities, on all processes.
@@ -29,8 +32,12 @@ def count_sharded(sets: Sequence[Answers], model: TKGModel, known: Tensor, step:
     assert isinstance(encoder, ShardedEncoder)
     # Of the candidates, those whose rows are here; ascending, so that a column is found among them by bisection.
     columns = encoder.shards.own(known).nonzero().squeeze(1)
+    dtype = next(iter(encoder.local.values())).dtype
     here = TKGModel(encoder.only_own(), model.decoder)
-    candidates = here.candidate_vectors(known[columns], step)
+    candidates = torch.empty(len(columns), encoder.hidden_channels, device=known.device, dtype=dtype)
+    for start in range(0, len(columns), _ENCODED_AT_A_TIME):
+        part = slice(start, start + _ENCODED_AT_A_TIME)
+        candidates[part] = here.candidate_vectors(known[columns[part]], step)
     counted = [_count(answers, candidates, columns, model.decoder.similarity, encoder.shards) for answers in sets]
     everything = torch.cat(counted)
     with encoder.shards.world.talking("ranks"):

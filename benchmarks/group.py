@@ -1,0 +1,169 @@
+"""Measuring several processes that work together: each is a fork of one that has imported everything.
+
+Usage: ``python -m benchmarks.group TASK PROCESSES OPTIONS``; the first process prints what it found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.multiprocessing import start_processes
+
+from benchmarks import memory
+from tkg_incremental import IncrementalTrainer, LearningSettings, datasets
+from tkg_incremental.data import Snapshot, TimeAxis, Timeline
+from tkg_incremental.distributed import World, join, shard_entities
+from tkg_incremental.metrics import Evaluator
+from tkg_incremental.models import DE
+from tkg_incremental.ops.memory import keep_freed_memory
+from tkg_incremental.registry import make_model
+from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.strategies import TIE, Deleted, Drift, Forget, Link, Replay, Replayed, Strategy
+from tkg_incremental.training import StepLearner
+
+
+def work(world: World, dataset: str, root: str, options: dict[str, Any], sizes: dict[str, int], rounds: int) -> Any:
+    """Seconds of epochs with both optimisers and of test passes, and the bytes an update sends."""
+    keep_freed_memory()
+    graph = getattr(datasets, dataset)(root, **options)
+    step = graph.timeline.base_step
+    strategy = TIE(
+        negatives=sizes["negatives"], replay_negatives=sizes["replay_negatives"], replay_size=sizes["replay_size"]
+    )
+    model = make_model("DE", graph, sizes["hidden_channels"])
+    found: dict[str, Any] = {"gradients": sum(table.nbytes for table in model.parameters())}
+
+    def seconds(of: Callable[[], Any]) -> float:
+        world.mean(torch.zeros(1))  # all begin together
+        begin = time.perf_counter()
+        of()
+        return time.perf_counter() - begin
+
+    for optimizer in ("rowwise", "published"):
+        settings = LearningSettings(optimizer=optimizer)
+        trainer = IncrementalTrainer(model, graph, strategy, device="cpu", settings=settings, callbacks=[], world=world)
+        learner = trainer._learner(step, strategy, settings)
+        learner._train()
+        before = getattr(world, "sent", 0)
+        found[optimizer] = [seconds(learner._train) for _ in range(rounds)]
+        updates = rounds * -(-learner.rows // settings.batch_size)
+        found[f"{optimizer} sent"] = (getattr(world, "sent", 0) - before) / updates
+    evaluator = Evaluator(graph.timeline, world=world)
+    found["evaluation"] = [seconds(lambda: evaluator.evaluate(model, step)) for _ in range(rounds)]
+    return found
+
+
+def sharded(world: World, entities: int, hidden_channels: int, negatives: int, tests: int) -> Any:
+    """The most memory of any process beyond its imports, and what batches and ranks came to."""
+    memory.trim()
+    baseline = memory.resident()
+    memory.reset_peak()
+    line = large_timeline(entities, tests)
+    step = line.num_steps - 1
+    terms = [
+        Link(negatives=negatives, shared=True),
+        Drift(),
+        Forget(Deleted()),
+        Replay(Replayed(size=1000), 50, shared=True),
+    ]
+    model = shard_entities(lambda: DE(entities, line.num_relations, line.num_steps, hidden_channels), world)
+    learner = StepLearner(
+        model,
+        Snapshot(line, step),
+        Strategy(terms, "TIE"),
+        LearningSettings(),
+        NegativeSampler(line),
+        torch.Generator().manual_seed(0),
+        lambda: 0.0,
+        world,
+    )
+    losses = [learner._train() for _ in range(2)]
+    trained = memory.peak() - baseline
+    begin = time.perf_counter()
+    losses.append(learner._train())
+    seconds = time.perf_counter() - begin
+    ranks = Evaluator(line, world=world).rank(model, step)
+    assert ranks is not None
+    local = torch.tensor([trained, memory.peak() - baseline])
+    peaks = torch.stack(world.gather(local[None]), dim=0).amax(0).squeeze(0).tolist()
+    return {
+        "baseline": baseline,
+        "training": peaks[0],
+        "peak": peaks[1],
+        "rows": learner.rows,
+        "seconds": seconds,
+        "sent": getattr(world, "sent", 0),
+        "losses": losses,
+        "mean rank": float(ranks.filtered.double().mean()),
+    }
+
+
+def large_timeline(entities: int, tests: int) -> Timeline:
+    """Every entity has one fact at the first of three steps; a few facts come and go at the others."""
+    generator = torch.Generator().manual_seed(0)
+    pairs = torch.randperm(entities, generator=generator)[: entities // 2 * 2].view(-1, 2)
+    rel = torch.randint(10, (len(pairs),), generator=generator)
+    first = torch.stack([pairs[:, 0], rel, pairs[:, 1], torch.zeros_like(rel)], dim=1)
+
+    def some(count: int, time: int) -> torch.Tensor:
+        ends = torch.randint(entities, (count, 2), generator=generator)
+        rel = torch.randint(10, (count,), generator=generator)
+        return torch.stack([ends[:, 0], rel, ends[:, 1], torch.full((count,), time)], dim=1)
+
+    changed = [some(1000, 1), some(1000, 2)]
+    splits = {"train": torch.cat([first, *changed]), "val": some(0, 2), "test": some(tests, 2)}
+    return Timeline(splits, entities, 10, TimeAxis.from_instants(range(3), "index"))
+
+
+TASKS: dict[str, Callable[..., Any]] = {"work": work, "sharded": sharded}
+
+
+# The processes -----------------------------------------------------------------------------------------
+
+
+def run_group(task: str, processes: int, threads: int, **options: Any) -> dict[str, Any]:
+    """What the first of some processes found.
+
+    Args:
+        task: One of ``TASKS``.
+        processes: How many there are.
+        threads: Threads of torch in each of them.
+        **options: Arguments of the task.
+    """
+    command = [sys.executable, "-m", "benchmarks.group", task, str(processes), json.dumps(options)]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[1], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def _process(rank: int, task: str, processes: int, port: int, options: dict[str, Any]) -> None:
+    addresses = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ.update(addresses, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(processes))
+    world = join()
+    found = TASKS[task](world, **options)
+    if world.is_first:
+        print(json.dumps(found), flush=True)
+    world.leave()
+
+
+def main() -> None:
+    task, processes, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    start_processes(_process, (task, processes, port, options), processes, start_method="fork")
+
+
+if __name__ == "__main__":
+    main()
