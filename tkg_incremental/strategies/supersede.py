@@ -120,9 +120,8 @@ class Supersede(Strategy):
     r"""TIE, with the deleted facts held against what is true and against the crowd.
 
     Two terms take the place of :math:`L_{del}`: :class:`Sink` pushes deleted facts down until random entities
-    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. Added and replayed facts
-    are learnt against all known entities; that makes distillation unnecessary, so it is off by default. And the best
-    epoch is the one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let go of.
+    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. And the best epoch is the
+    one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let go of.
 
     Args:
         negatives: Negatives a side for added facts, or ``"all"``.
@@ -141,15 +140,15 @@ class Supersede(Strategy):
 
     def __init__(
         self,
-        negatives: Negatives = "all",
+        negatives: Negatives = 500,
         replay: ReplaySampling | None = "uniform",
-        replay_negatives: Negatives = "all",
+        replay_negatives: Negatives = 50,
         window: int = 10,
         replay_size: int | None = None,
         sink: float = 1.0,
         contrast: float = 1.0,
         rce: float = 1.0,
-        rkd: float = 0.0,
+        rkd: float = 1.0,
         drift: float = 1.0,
     ) -> None:
         terms: list[Term] = [Link(Added(), negatives), Drift(drift)]
