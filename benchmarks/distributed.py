@@ -69,12 +69,26 @@ def sharded_volume(lab: Lab) -> Measurement:
     return Measurement(work, sent, "MB", "a gradient of whole tables", dense, sent / dense)
 
 
+def sharded_rate(lab: Lab, items: str, seconds: str, unit: str, work: str) -> Measurement:
+    whole, spread = (found[items] / found[seconds] for found in (_sharded(lab, 1), _sharded(lab, _SHARDS)))
+    text = f"{work}, tables of {2 * lab.sizes.candidates:,} entities spread over {_SHARDS} processes of one thread"
+    return Measurement(text, spread, unit, "one process of one thread", whole, spread / whole, "speed")
+
+
 BENCHMARKS = [
     Benchmark("distributed/tie-rowwise", partial(scaling, what="rowwise", work="one TIE epoch, DE, rowwise")),
     Benchmark("distributed/tie-published", partial(scaling, what="published", work="one TIE epoch, DE, published")),
     Benchmark("distributed/evaluation", partial(scaling, what="evaluation", work="the test pass, DE")),
     Benchmark("distributed/threads", partial(scaling, what="rowwise", work="one TIE epoch, DE, rowwise", threads=2)),
     Benchmark("distributed/volume", volume),
+    Benchmark(
+        "distributed/sharded-epoch",
+        partial(sharded_rate, items="rows", seconds="seconds", unit="rows/s", work="one TIE epoch, shared negatives"),
+    ),
+    Benchmark(
+        "distributed/sharded-ranking",
+        partial(sharded_rate, items="ranks", seconds="ranking", unit="queries/s", work="filtered ranks among all"),
+    ),
     Benchmark("distributed/sharded-volume", sharded_volume),
     Benchmark("distributed/sharded-training", partial(sharded_memory, what="training", work="training")),
     Benchmark(

@@ -91,7 +91,10 @@ def sharded(world: World, entities: int, hidden_channels: int, negatives: int, t
     begin = time.perf_counter()
     losses.append(learner._train())
     seconds = time.perf_counter() - begin
-    ranks = Evaluator(line, world=world).rank(model, step)
+    evaluator = Evaluator(line, world=world)
+    begin = time.perf_counter()
+    ranks = evaluator.rank(model, step)
+    ranking = time.perf_counter() - begin
     assert ranks is not None
     local = torch.tensor([trained, memory.peak() - baseline])
     peaks = torch.stack(world.gather(local[None]), dim=0).amax(0).squeeze(0).tolist()
@@ -101,6 +104,8 @@ def sharded(world: World, entities: int, hidden_channels: int, negatives: int, t
         "peak": peaks[1],
         "rows": learner.rows,
         "seconds": seconds,
+        "ranks": len(ranks.filtered),
+        "ranking": ranking,
         "sent": getattr(world, "sent", 0),
         "losses": losses,
         "mean rank": float(ranks.filtered.double().mean()),

@@ -21,7 +21,7 @@ from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.ops import ranking
 from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.strategies import AGEM, FT, TIE, TR, Strategy, Supersede
+from tkg_incremental.strategies import AGEM, FT, TIE, Strategy, Supersede
 from tkg_incremental.training import StepLearner
 
 MODELS = {"DE": DE, "HyTE": HyTE}
@@ -74,7 +74,7 @@ def strategies() -> dict[str, Strategy]:
     return {
         "FT": FT(negatives=20),
         "FT all": FT("all", negatives="all"),
-        "TR shared": TR("all", negatives=20, shared=True),
+        "TIE shared": TIE(negatives=20, replay_negatives=5, shared=True, **small),
         "TIE": TIE(negatives=20, replay_negatives=5, **small),
         "Supersede": Supersede(negatives=20, **small),
     }
@@ -82,7 +82,7 @@ def strategies() -> dict[str, Strategy]:
 
 CASES = [
     *(("DE", name, optimizer) for name in ("FT", "FT all", "TIE") for optimizer in ("rowwise", "published")),
-    ("DE", "TR shared", "rowwise"),
+    ("DE", "TIE shared", "rowwise"),
     ("DE", "Supersede", "rowwise"),
     ("HyTE", "TIE", "rowwise"),
 ]
@@ -150,7 +150,7 @@ def sharded(world: World) -> dict[str, Any]:
     line = dataset.timeline
     sizes = (line.num_entities, line.num_relations, line.num_steps, 8)
     torch.set_default_dtype(torch.double)
-    for kind, name in (("DE", "TIE"), ("DE", "TR shared"), ("HyTE", "Supersede")):
+    for kind, name in (("DE", "TIE"), ("DE", "TIE shared"), ("HyTE", "Supersede")):
         model = shard_entities(lambda kind=kind: MODELS[kind](*sizes, seed=3), world, seed=3)  # type: ignore[misc]
         strategy = strategies()[name]
         if name == "Supersede":
@@ -185,6 +185,19 @@ def sharded(world: World) -> dict[str, Any]:
             "ranks": vars(ranks),
             "rows here": len(next(iter(model.encoder.tables("entity").values()))),
         }
+    model = shard_entities(lambda: DE(*sizes), world)
+    trainer = IncrementalTrainer(
+        model,
+        dataset,
+        TIE(negatives=5, shared=True, replay_negatives=3, replay_size=40),
+        device="cpu",
+        settings=LearningSettings(epochs=1, batch_size=500),
+        base_negatives=5,
+        callbacks=[],
+        world=world,
+    )
+    trainer.pretrain()
+    found["run"] = trainer.fit().to_dict()
     torch.set_default_dtype(torch.float)
     return found
 

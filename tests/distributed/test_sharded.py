@@ -10,20 +10,21 @@ import torch
 
 Found = Callable[[str], dict[int, list[dict[str, Any]]]]
 ENTITIES = 150
+CASES = ("DE TIE", "DE TIE shared", "HyTE Supersede")
 
 
 def others(found: Found) -> list[tuple[int, str, dict[str, Any], dict[str, Any]]]:
     """(size of the group, case, what one process found, what one of several did)."""
     groups = found("sharded")
     (alone,) = groups[1]
-    assert len(alone) == 3
+    assert len(alone) == 4
     pairs = [(size, process) for size in (2, 4) for process in groups[size]]
-    return [(size, case, alone[case], process[case]) for size, process in pairs for case in alone]
+    return [(size, case, alone[case], process[case]) for size, process in pairs for case in CASES]
 
 
 def test_rows_are_divided(found: Found) -> None:
     for size, group in found("sharded").items():
-        for case in group[0]:
+        for case in CASES:
             rows = [process[case]["rows here"] for process in group]
             assert len(rows) == size
             assert sum(rows) == ENTITIES
@@ -58,6 +59,16 @@ def test_ranks_and_metrics_are_those_of_whole_tables(found: Found) -> None:
             assert torch.equal(sharded["ranks"][name], ranks), (size, case, name)
         assert sharded["metrics"] == whole["metrics"]
         assert torch.equal(sharded["alpha"], whole["alpha"])
+
+
+def test_a_whole_run_is_that_of_whole_tables(found: Found) -> None:
+    groups = found("sharded")
+    whole = groups[1][0]["run"]
+    assert len(whole["steps"]) == 3
+    for process in groups[2] + groups[4]:
+        assert process["run"]["alpha"] == whole["alpha"]
+        for mine, theirs in zip(whole["history"], process["run"]["history"], strict=True):
+            assert theirs == pytest.approx(mine, rel=1e-9, abs=1e-12)
 
 
 def test_saved_by_four_loaded_by_two(found: Found) -> None:

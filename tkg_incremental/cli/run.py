@@ -19,7 +19,7 @@ from tkg_incremental.distributed.world import ALONE
 from tkg_incremental.ops.memory import keep_freed_memory
 from tkg_incremental.registry import MODELS, make_dataset, make_model, make_strategy
 from tkg_incremental.training import Callback, IncrementalTrainer, LearningSettings, Result, RunFolderError
-from tkg_incremental.training.objective import check_shared
+from tkg_incremental.training.checks import check_shared
 
 
 def train(

@@ -22,8 +22,9 @@ from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import Step, Strategy
 from tkg_incremental.strategies.terms import known_before
 from tkg_incremental.training.batches import spread
+from tkg_incremental.training.checks import check_sharded
 from tkg_incremental.training.early_stopping import EarlyStopping
-from tkg_incremental.training.objective import Objective, check_sharded
+from tkg_incremental.training.objective import Objective
 from tkg_incremental.training.optimizers import OPTIMIZERS, PublishedAdam, RowAdam
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}

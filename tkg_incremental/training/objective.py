@@ -11,28 +11,8 @@ from torch import Tensor, nn
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.sampling.share import Stretch
-from tkg_incremental.strategies import Losses, Step, Strategy, Term
+from tkg_incremental.strategies import Losses, Step, Term
 from tkg_incremental.strategies.candidates import by_time
-
-
-def check_shared(strategy: Strategy, world: World) -> None:
-    """Refuses a strategy that several processes cannot share: gradients must be averaged before they are changed."""
-    if world.size > 1 and type(strategy).backward is not Strategy.backward:
-        raise ValueError(
-            f"strategy must leave gradients as they are where several processes average them (got {strategy.name}, "
-            "which changes each process' own); train it with one process"
-        )
-
-
-def check_sharded(strategy: Strategy, optimizer: str) -> None:
-    """Refuses what would need whole tables, where entity tables are spread over processes."""
-    if optimizer != "rowwise":
-        raise ValueError(f"optimizer must be 'rowwise' for entity tables spread over processes (got {optimizer!r})")
-    for term in strategy.terms:
-        if getattr(term, "negatives", None) == "all":
-            raise ValueError(
-                f"negatives must be a number for entity tables spread over processes (got 'all' in {term})"
-            )
 
 
 class Objective(nn.Module):

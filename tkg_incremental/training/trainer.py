@@ -12,7 +12,6 @@ import torch
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.datasets.base import TKGDataset
-from tkg_incremental.distributed.sharded import is_sharded
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
@@ -23,9 +22,9 @@ from tkg_incremental.storage import CorruptFileError, load_verified, save_verifi
 from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
+from tkg_incremental.training.checks import check_shared, check_whole
 from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
 from tkg_incremental.training.learner import LearningSettings, StepLearner
-from tkg_incremental.training.objective import check_shared
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError
 
@@ -73,11 +72,7 @@ class IncrementalTrainer:
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
         check_shared(strategy, world)
-        if run_dir is not None and is_sharded(model):
-            raise ValueError(
-                f"run_dir must be None for a model whose tables no process has whole (got '{run_dir}'); "
-                "torch.distributed.checkpoint saves its state_dict()"
-            )
+        check_whole(model, "run_dir", run_dir)
         self.world = world
         place = world.place(device)
         self.model = model.to(place)
@@ -114,6 +109,7 @@ class IncrementalTrainer:
         Args:
             base: A file to share the base model between runs: taken from there if it exists, left there if not.
         """
+        check_whole(self.model, "base", base)
         self._begin()
         if self.base_is_ready:
             return self.model
