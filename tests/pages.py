@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
+from torch.distributed.run import get_args_parser
 
 from tkg_incremental.cli import main, make_parser
 
@@ -84,6 +85,15 @@ def check_command(words: list[str], run: bool) -> None:
                 assert main(rest) == 0, f"{shlex.join(words)} failed"
             else:
                 make_parser().parse_args(rest)
+        case ["torchrun", *rest]:
+            started = get_args_parser().parse_args(rest)
+            assert (started.module, started.training_script) == (True, "tkg_incremental")
+            make_parser().parse_args(started.training_script_args)
+        case ["sbatch", *_, script]:
+            lines = Path(script).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+            (line,) = [line for line in lines if line.startswith("srun ")]
+            # Variables of the job are not known here; those that stand alone may be nothing.
+            check_command([word for word in shlex.split(line)[1:] if not word.startswith("$resume")], run=False)
         case ["make", target, *_]:
             assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text(), re.MULTILINE), target
         case ["python", script, *rest]:

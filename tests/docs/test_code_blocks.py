@@ -72,6 +72,7 @@ def test_blocks_are_found(tmp_path: Path) -> None:
         ["pip", "install", ".[nothing]"],
         ["python", "examples/tie_de.py", "--nothing"],
         ["nothing"],
+        ["torchrun", "-m", "nothing", "train"],
     ],
 )
 def test_a_wrong_command_fails(words: list[str]) -> None:
