@@ -11,7 +11,7 @@ from process_group import read_groups, run_groups
 
 #: Two after four: they take up what those leave.
 SIZES = (1, 4, 2)
-TASKS = ("metrics", "losses", "runs", "sharded", "saved", "refused", "interrupted")
+TASKS = ("metrics", "losses", "runs", "sharded", "saved", "refused", "silent", "interrupted")
 
 Found = dict[int, list[dict[str, Any]]]
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from learning import stir
 from mortal import die_at
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.data import Snapshot
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.distributed import LostProcessError, World
+from tkg_incremental.distributed import LostProcessError, Processes, World
 from tkg_incremental.distributed.sharded import shard_entities
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
@@ -244,6 +246,33 @@ def refused(world: World) -> dict[str, str]:
             make()
         except ValueError as error:
             said[name] = str(error)
+    return said
+
+
+def silent(world: World) -> dict[str, Any]:
+    """One of two processes does not answer for longer than the other waits; then the first fails at something."""
+    said: dict[str, Any] = {}
+    if not isinstance(world, Processes) or world.size != 2:
+        return said
+    world.group = dist.new_group(timeout=timedelta(seconds=1))
+    if world.rank == 1:
+        time.sleep(3)
+    try:
+        with world.talking("gradients"):
+            dist.all_reduce(torch.zeros(1), group=world.group)
+    except LostProcessError as error:
+        said["silent"] = str(error)
+    try:
+        with world.first() as is_first:
+            if is_first:
+                raise OSError("no space left")
+    except (OSError, LostProcessError) as error:
+        said["first"] = f"{type(error).__name__}: {error}"
+    try:
+        with world.talking("a batch"):
+            raise RuntimeError("shapes do not match")
+    except RuntimeError as error:
+        said["other"] = f"{type(error).__name__}: {error}"
     return said
 
 

@@ -39,6 +39,16 @@ def test_the_others_end_and_two_go_on(found: Callable[[str], dict[int, list[Any]
             assert theirs == pytest.approx(mine, rel=1e-4, abs=1e-6)
 
 
+def test_what_goes_wrong_is_said(found: Callable[[str], dict[int, list[Any]]]) -> None:
+    first, second = found("silent")[2]
+    assert first["silent"].startswith("process 0 of 2 lost touch with the others over gradients: one of them has ended")
+    assert "imed out" in first["silent"]
+    assert first["first"] == "OSError: no space left"
+    assert second["first"] == "FirstFailedError: the first process failed: OSError: no space left"
+    for process in (first, second):  # not every error is about the others
+        assert process["other"] == "RuntimeError: shapes do not match"
+
+
 def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command as users give it; on one machine it finds a port by itself."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]

@@ -59,7 +59,7 @@ def train(
         trainer.pretrain(options.base)
         return trainer.fit()
     except KeyboardInterrupt:
-        for callback in trainer.callbacks:
+        for callback in trainer.callbacks if world.is_first else ():
             callback.on_end(trainer)
         raise
     finally:

@@ -18,7 +18,7 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import save_model
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.storage import CorruptFileError, load_verified, save_verified
+from tkg_incremental.storage import save_verified
 from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
@@ -26,7 +26,7 @@ from tkg_incremental.training.checks import check_shared, check_whole
 from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
 from tkg_incremental.training.learner import LearningSettings, StepLearner
 from tkg_incremental.training.result import Result
-from tkg_incremental.training.run_folder import RunFolder, RunFolderError
+from tkg_incremental.training.run_folder import RunFolder, RunFolderError, read_base
 
 
 class IncrementalTrainer:
@@ -197,16 +197,8 @@ class IncrementalTrainer:
                 return strategy.validate(self.validator, self.model, time)
             return self.validator.hits(self.model, 0, time)  # the base model: all steps it learns
 
-        return StepLearner(
-            self.model,
-            Snapshot(self.timeline, time),
-            strategy,
-            settings,
-            self.negatives,
-            self.generator,
-            validate,
-            self.world,
-        )
+        snapshot, sources = Snapshot(self.timeline, time), (self.negatives, self.generator)
+        return StepLearner(self.model, snapshot, strategy, settings, *sources, validate, self.world)
 
     def _initialise_new(self, time: int) -> None:
         """Entities that appear at this step, and the step itself, start from the initial distribution."""
@@ -271,9 +263,7 @@ class IncrementalTrainer:
 
     def _load_base(self, path: Path) -> None:
         def read() -> dict[str, Any]:
-            state = load_verified(path, map_location=self.model.device)
-            if not isinstance(state, dict) or not state.keys() >= {"about", "weights"}:
-                raise CorruptFileError(path, "it is no base model")
+            state = read_base(path, self.model.device)
             refuse_other(state["about"], self._about_base, f"the base model '{path}'")
             return state
 
