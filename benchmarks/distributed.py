@@ -90,7 +90,11 @@ BENCHMARKS = [
         partial(sharded_rate, items="ranks", seconds="ranking", unit="queries/s", work="filtered ranks among all"),
     ),
     Benchmark("distributed/sharded-volume", sharded_volume),
-    Benchmark("distributed/sharded-training", partial(sharded_memory, what="training", work="training")),
+    Benchmark(
+        "distributed/sharded-training",
+        partial(sharded_memory, what="training", work="training"),
+        (ratio_at_most(1 / 3),),
+    ),
     Benchmark(
         "distributed/sharded-memory",
         partial(sharded_memory, what="peak", work="training and ranking"),
