@@ -78,6 +78,9 @@ def sharded_rate(lab: Lab, items: str, seconds: str, unit: str, work: str) -> Me
 BENCHMARKS = [
     Benchmark("distributed/tie-rowwise", partial(scaling, what="rowwise", work="one TIE epoch, DE, rowwise")),
     Benchmark("distributed/tie-published", partial(scaling, what="published", work="one TIE epoch, DE, published")),
+    Benchmark(
+        "distributed/one-vs-all", partial(scaling, what="one-vs-all", work="one epoch of all facts, 1-vs-all, DE")
+    ),
     Benchmark("distributed/evaluation", partial(scaling, what="evaluation", work="the test pass, DE")),
     Benchmark("distributed/threads", partial(scaling, what="rowwise", work="one TIE epoch, DE, rowwise", threads=2)),
     Benchmark("distributed/volume", volume),

@@ -80,7 +80,6 @@ def _average_sparse(
     indices = gather_padded(index, [sum(count) for count in counts], world.group)
     lengths = [sum(n * width for n, width in zip(count, widths, strict=True)) for count in counts]
     rows = gather_padded(values.div_(world.size), lengths, world.group)
-    # By rank, so that all processes sum in the same order, and keep the same bits.
     index_parts = [part.split(count) for part, count in zip(indices, counts, strict=True)]
     row_parts = [
         part.split([n * width for n, width in zip(count, widths, strict=True)])
@@ -88,13 +87,23 @@ def _average_sparse(
     ]
     for place, i in enumerate(which):
         table = parameters[i]
+        distinct, rows_of_all = _sum(
+            [parts[place] for parts in index_parts], [parts[place].view(-1, widths[place]) for parts in row_parts]
+        )
         table.grad = torch.sparse_coo_tensor(
-            torch.cat([parts[place] for parts in index_parts])[None],
-            torch.cat([parts[place] for parts in row_parts]).view(-1, widths[place]),
-            table.shape,
-            check_invariants=False,
+            distinct[None], rows_of_all, table.shape, check_invariants=False, is_coalesced=True
         )
     world.sent += index.nbytes + values.nbytes
+
+
+def _sum(indices: Sequence[Tensor], rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Rows by number, summed over processes, none of which has a number twice."""
+    distinct, place = torch.unique(torch.cat(list(indices)), return_inverse=True)
+    total = rows[0].new_zeros(len(distinct), rows[0].size(1))
+    # One after the other, so that all processes sum in the same order, and keep the same bits.
+    for where, theirs in zip(place.split([len(index) for index in indices]), rows, strict=True):
+        total.index_copy_(0, where, total.index_select(0, where).add_(theirs))
+    return distinct, total
 
 
 def _count(gradient: Tensor | None) -> int:
