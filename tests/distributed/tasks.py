@@ -27,6 +27,7 @@ from tkg_incremental.strategies import AGEM, FT, TIE, Strategy, Supersede
 from tkg_incremental.training import StepLearner
 
 MODELS = {"DE": DE, "HyTE": HyTE}
+QUICK: dict[str, Any] = {"device": "cpu", "callbacks": []}
 
 
 def graph() -> SyntheticTKG:
@@ -78,7 +79,7 @@ def strategies() -> dict[str, Strategy]:
         "FT all": FT("all", negatives="all"),
         "TIE shared": TIE(negatives=20, replay_negatives=5, shared=True, **small),
         "TIE": TIE(negatives=20, replay_negatives=5, **small),
-        "Supersede": Supersede(negatives=20, **small),
+        "Supersede": Supersede(negatives=20, replay_negatives="all", **small),
     }
 
 
@@ -100,9 +101,7 @@ def losses(world: World) -> dict[str, Any]:
     for kind, name, optimizer in CASES:
         model, strategy = MODELS[kind].from_dataset(dataset, 8), strategies()[name]
         settings = LearningSettings(batch_size=32, optimizer=optimizer)
-        trainer = IncrementalTrainer(
-            model, dataset, strategy, device="cpu", settings=settings, callbacks=[], world=world
-        )
+        trainer = IncrementalTrainer(model, dataset, strategy, settings=settings, world=world, **QUICK)
         learner = trainer._learner(dataset.timeline.base_step, strategy, settings)
         batches: list[dict[str, float]] = []
 
@@ -133,10 +132,9 @@ def runs(world: World) -> dict[str, Any]:
             DE.from_dataset(dataset, 8),
             dataset,
             TIE(negatives=5, replay_negatives=3, replay_size=40),
-            device="cpu",
             settings=settings,
-            callbacks=[],
             world=world,
+            **QUICK,
         )
         trainer.pretrain()
         found[optimizer] = trainer.fit().to_dict()
@@ -192,11 +190,10 @@ def sharded(world: World) -> dict[str, Any]:
         model,
         dataset,
         TIE(negatives=5, shared=True, replay_negatives=3, replay_size=40),
-        device="cpu",
         settings=LearningSettings(epochs=1, batch_size=500),
         base_negatives=5,
-        callbacks=[],
         world=world,
+        **QUICK,
     )
     trainer.pretrain()
     found["run"] = trainer.fit().to_dict()
@@ -230,7 +227,7 @@ def refused(world: World) -> dict[str, str]:
         return {}
     dataset = graph()
     model = shard_entities(lambda: DE(150, 3, 10, 8), world)
-    learn = {"device": "cpu", "callbacks": [], "world": world}
+    learn: dict[str, Any] = {**QUICK, "world": world}
     said = {}
     attempts: dict[str, Any] = {
         "agem": lambda: IncrementalTrainer(DE.from_dataset(dataset, 8), dataset, AGEM(), **learn),
@@ -285,11 +282,10 @@ def interrupted(world: World) -> dict[str, Any]:
         dataset,
         TIE(negatives=5, replay_negatives=3, replay_size=40),
         run_dir=folder / ("whole" if world.size == 1 else "run"),
-        device="cpu",
         settings=LearningSettings(epochs=3, batch_size=20),
-        callbacks=[],
         checkpoint_every=1,
         world=world,
+        **QUICK,
     )
     if world.size == 4 and world.rank == 2:
         die_at(20, folder / "killed")
