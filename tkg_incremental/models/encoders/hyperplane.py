@@ -69,11 +69,10 @@ class _Known(torch.autograd.Function):
         ctx.save_for_backward(vectors, normals)
         ctx.sizes = sizes
         out = vectors.new_empty(sum(sizes), vectors.size(1))
-        # These products are a part of the encoding, like the sines of others: they keep their bits.
-        with torch.autocast(vectors.device.type, enabled=False):
-            for normal, part in zip(normals, out.split(list(sizes)), strict=True):
-                some = vectors[: len(part)]
-                torch.addr(some, some @ normal, normal, alpha=-1, out=part)
+        for normal, part in zip(normals, out.split(list(sizes)), strict=True):
+            some = vectors[: len(part)]
+            along = (some * normal).sum(1)  # not as a product of matrices, which autocast would take bits from
+            torch.addr(some, along, normal, alpha=-1, out=part)
         return out
 
     @staticmethod
