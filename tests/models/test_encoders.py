@@ -7,7 +7,6 @@ from oracles.scores import diachronic, hyperplane
 from torch import Tensor
 
 from tkg_incremental.models import DiachronicEncoder, Encoder, HyperplaneEncoder, StaticEncoder
-from tkg_incremental.models.encoders import diachronic as diachronic_module
 
 SIZES = (5, 2, 7, 4)
 ENCODERS: list[type[Encoder]] = [DiachronicEncoder, HyperplaneEncoder, StaticEncoder]
@@ -61,9 +60,7 @@ def test_a_static_encoder_ignores_time() -> None:
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
-@pytest.mark.parametrize("chunk", [1, 2, 1024])
-def test_all_that_is_known_at_some_steps(kind: type[Encoder], chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diachronic_module, "_ENTITIES_AT_A_TIME", chunk)
+def test_all_that_is_known_at_some_steps(kind: type[Encoder]) -> None:
     encoder = make(kind)
     order, steps, sizes = torch.tensor([3, 0, 4, 3]), [6, 0, 2, 2], [3, 1, 4, 0]  # repeated, and in no order
     pairs = [(i, step) for step, size in zip(steps, sizes, strict=True) for i in order[:size]]

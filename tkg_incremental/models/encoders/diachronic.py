@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,8 +8,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
-
-_ENTITIES_AT_A_TIME = 1024
 
 
 class DiachronicEncoder(Encoder):
@@ -74,7 +72,7 @@ class DiachronicEncoder(Encoder):
 
 class _Known(torch.autograd.Function):
     # Many entities at many steps, without the temporaries of the formula above: in both directions, one array of the
-    # full size and a few of a chunk's, which stay in the cache for all steps.
+    # full size and a few of one step's.
 
     @staticmethod
     def forward(
@@ -84,13 +82,11 @@ class _Known(torch.autograd.Function):
         ctx.steps, ctx.sizes = steps, sizes
         channels = frequency.size(1)
         out = vectors.new_empty(sum(sizes), vectors.size(1))
-        for chunk, parts in _chunks(out, steps, sizes):
-            moving, still = vectors[chunk, :channels], vectors[chunk, channels:]
-            for step, part in parts:
-                n = len(part)
-                swing = torch.add(phase[chunk][:n], frequency[chunk][:n], alpha=step).sin_()
-                torch.mul(moving[:n], swing, out=part[:, :channels])
-                part[:, channels:] = still[:n]
+        for step, part in zip(steps, out.split(list(sizes)), strict=True):
+            n = len(part)
+            swing = torch.add(phase[:n], frequency[:n], alpha=step).sin_()
+            torch.mul(vectors[:n, :channels], swing, out=part[:, :channels])
+            part[:, channels:] = vectors[:n, channels:]
         return out
 
     @staticmethod
@@ -99,24 +95,12 @@ class _Known(torch.autograd.Function):
         vectors, frequency, phase = ctx.saved_tensors
         channels = frequency.size(1)
         grad_vectors, grad_frequency, grad_phase = map(torch.zeros_like, (vectors, frequency, phase))
-        for chunk, parts in _chunks(grad, ctx.steps, ctx.sizes):
-            moving = vectors[chunk, :channels]
-            by_moving, by_still = grad_vectors[chunk, :channels], grad_vectors[chunk, channels:]
-            by_frequency, by_phase = grad_frequency[chunk], grad_phase[chunk]
-            for step, part in parts:
-                n, g = len(part), part[:, :channels]
-                angle = torch.add(phase[chunk][:n], frequency[chunk][:n], alpha=step)
-                by_moving[:n].addcmul_(g, angle.sin())
-                by_still[:n] += part[:, channels:]
-                by_angle = angle.cos_().mul_(moving[:n]).mul_(g)
-                by_phase[:n] += by_angle
-                by_frequency[:n].add_(by_angle, alpha=step)
+        for step, part in zip(ctx.steps, grad.split(list(ctx.sizes)), strict=True):
+            n, moving = len(part), part[:, :channels]
+            angle = torch.add(phase[:n], frequency[:n], alpha=step)
+            grad_vectors[:n, :channels].addcmul_(moving, angle.sin())
+            grad_vectors[:n, channels:] += part[:, channels:]
+            by_angle = angle.cos_().mul_(vectors[:n, :channels]).mul_(moving)
+            grad_phase[:n] += by_angle
+            grad_frequency[:n].add_(by_angle, alpha=step)
         return grad_vectors, grad_frequency, grad_phase, None, None
-
-
-def _chunks(table: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[slice, list[Any]]]:
-    """Yields (a chunk of the entities, each step with its rows of the table for them)."""
-    by_step = list(zip(steps, table.split(list(sizes)), strict=True))
-    for start in range(0, max(sizes), _ENTITIES_AT_A_TIME):
-        chunk = slice(start, start + _ENTITIES_AT_A_TIME)
-        yield chunk, [(step, rows[chunk]) for step, rows in by_step if len(rows) > start]
