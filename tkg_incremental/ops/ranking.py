@@ -12,6 +12,7 @@ from tkg_incremental.ops.scores import Similarity, all_scores
 
 # Scores held at a time: large enough for an efficient product, small enough to stay in the cache while counted.
 _SCORES_AT_A_TIME = 1 << 21
+_SIGNS_AT_A_TIME = 1 << 18
 # A product of fewer rows than this reads the candidates for too little work.
 _QUERIES_AT_A_TIME = 32
 
@@ -73,13 +74,14 @@ def count_ranks(
     at_a_time = answers_at_a_time(len(table))
     bounds = torch.arange(0, answers + at_a_time, at_a_time, device=query.device).clamp_(max=answers)
     ignored_bounds = torch.searchsorted(ignored[0], bounds).tolist()
+    # Kept from product to product: fresh memory costs as much as filling it.
+    buffer = query.new_empty(min(at_a_time, answers), len(table))
     for i, start in enumerate(range(0, answers, at_a_time)):
         end = min(start + at_a_time, answers)
-        first = int(owner[start])
-        local = owner[start:end] - first
-        scores = all_scores(query[first : first + int(local[-1]) + 1], table, similarity)
-        if bool((local.diff() != 1).any()):  # some query has several answers, or none: a row of scores for each
-            scores = scores.index_select(0, local)
+        asked, row_of = torch.unique_consecutive(owner[start:end], return_inverse=True)
+        scores = all_scores(query.index_select(0, asked), table, similarity, out=buffer[: len(asked)])
+        if len(asked) < end - start:  # some query has several answers: a row of scores for each
+            scores = scores.index_select(0, row_of)
         own = scores.gather(1, column[start:end, None])
         low, high = ignored_bounds[i], ignored_bounds[i + 1]
         answer, other = ignored[0][low:high] - start, ignored[1][low:high]
@@ -95,9 +97,12 @@ def _better_and_tied(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     """Counts from sums of signs, which cost a fifth of comparing twice; ``scores`` are used up."""
     # Sums of ones are exact in 32 bits for up to 16 million candidates. What has no difference, two infinities or a
     # score that is no number, has the sign 0: a tie.
-    signs = scores.sub_(own).sign_()
-    ahead = signs.sum(1)
-    apart = signs.abs_().sum(1)
+    ahead, apart = torch.zeros_like(own[:, 0]), torch.zeros_like(own[:, 0])
+    # A cache-full at a time: there are five walks.
+    for part in scores.split(max(1, _SIGNS_AT_A_TIME // max(1, len(scores))), dim=1):
+        signs = part.sub_(own).sign_()
+        ahead += signs.sum(1)
+        apart += signs.abs_().sum(1)
     return ((apart + ahead) / 2).long(), (scores.size(1) - 1 - apart).long()
 
 

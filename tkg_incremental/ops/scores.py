@@ -28,10 +28,10 @@ def compare(query: Tensor, candidate: Tensor, similarity: Similarity) -> Tensor:
     return -torch.linalg.vector_norm(query - candidate, ord=1 if similarity == "l1" else 2, dim=-1)
 
 
-def all_scores(query: Tensor, table: Tensor, similarity: Similarity) -> Tensor:
-    """Every query against every row of a table, ``[B, d] × [N, d] → [B, N]``."""
+def all_scores(query: Tensor, table: Tensor, similarity: Similarity, out: Tensor | None = None) -> Tensor:
+    """Every query against every row of a table, ``[B, d] × [N, d] → [B, N]``; into ``out`` where that can be."""
     if similarity == "dot":
-        return query @ table.t()
+        return torch.mm(query, table.t(), out=out)
     return torch.cdist(query, table, p=1.0 if similarity == "l1" else 2.0).neg_()
 
 
