@@ -12,7 +12,7 @@ from tkg_incremental.ops.scores import Similarity, all_scores
 
 # Scores held at a time: large enough for an efficient product, small enough to stay in the cache while counted.
 _SCORES_AT_A_TIME = 1 << 21
-_SIGNS_AT_A_TIME = 1 << 18
+_SIGNS_AT_A_TIME = 1 << 20
 # A product of fewer rows than this reads the candidates for too little work.
 _QUERIES_AT_A_TIME = 32
 
