@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,6 @@ from torch import Tensor
 from tkg_incremental.distributed.sharded import ShardedEncoder
 from tkg_incremental.distributed.shards import Lookup
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.encoder import Axis
 from tkg_incremental.training.memory import TouchedRows
 from tkg_incremental.training.optimizers import RowAdam
 
@@ -44,36 +43,24 @@ class ShardedRows(TouchedRows):
 class ShardedRowAdam(RowAdam):
     """:class:`~tkg_incremental.training.RowAdam` for a model of :func:`~tkg_incremental.distributed.shard_entities`.
 
+    Gradients are clipped by their norm over all processes.
+
     Args:
         model: The model to optimise.
-        lr: Learning rate.
-        weight_decay: Weight of the L2 penalty on touched rows.
-        max_norm: The norm of the whole gradient, over all processes, is clipped to this.
-        pull: Adds ``pull`` × (row − row before the step) to the gradient of touched rows.
-        pulled: Tells of rows of an axis which are pulled; by default all.
+        *args: As for the row-wise optimiser.
         **options: As for the row-wise optimiser.
     """
 
-    def __init__(
-        self,
-        model: TKGModel,
-        lr: float = 1e-3,
-        weight_decay: float = 0.0,
-        max_norm: float = 1.0,
-        pull: float = 0.0,
-        pulled: Callable[[Axis, Tensor], Tensor] | None = None,
-        **options: Any,
-    ) -> None:
+    memory_kind = ShardedRows
+
+    def __init__(self, model: TKGModel, *args: Any, **options: Any) -> None:
         encoder = model.encoder
         assert isinstance(encoder, ShardedEncoder)
         self._shards, self._sharded = encoder.shards, frozenset(encoder.local)
+        super().__init__(model, *args, **options)
 
-        def pulled_here(axis: Axis, index: Tensor) -> Tensor:
-            assert pulled is not None
-            return pulled(axis, index + self._shards.begin if axis == "entity" else index)
-
-        super().__init__(model, lr, weight_decay, max_norm, pull, None if pulled is None else pulled_here, **options)
-        self.rows = self.memory = ShardedRows(model)
+    def _numbers(self, name: str, index: Tensor) -> Tensor:
+        return index + self._shards.begin if name in self._sharded else index
 
     def _norm(self, gradients: dict[str, Tensor]) -> Tensor:
         """Of the rows of all processes; what all of them have counts once."""

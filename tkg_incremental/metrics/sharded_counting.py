@@ -12,7 +12,7 @@ from tkg_incremental.distributed.sharded import ShardedEncoder
 from tkg_incremental.distributed.shards import Shards
 from tkg_incremental.metrics.counting import Answers
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.ranking import RankCounts, answers_at_a_time
+from tkg_incremental.ops.ranking import RankCounts, answers_at_a_time, better_and_level
 from tkg_incremental.ops.scores import Similarity, all_scores
 
 # Encoding copies rows of all tables: of a part of them, where memory is short.
@@ -64,10 +64,10 @@ def _count(answers: Answers, candidates: Tensor, columns: Tensor, similarity: Si
         answer, other, place = answer[is_there], other[is_there], place[is_there]
         theirs, mine = scores[answer, place], own[answer]
         counts = scores.new_zeros(len(part), 4, dtype=torch.long)
-        counts[:, 0] = (scores > own[:, None]).sum(1)
-        counts[:, 1] = (scores == own[:, None]).sum(1) - is_here.long()
         counts[:, 2].index_add_(0, answer, (theirs > mine).long())
         counts[:, 3].index_add_(0, answer, ((theirs == mine) & (other != part.column[answer])).long())
+        counts[:, 0], level = better_and_level(scores, own[:, None])
+        counts[:, 1] = level - is_here.long()  # itself, where it is
         parts.append(counts)
     return torch.cat(parts)
 

@@ -89,12 +89,16 @@ def count_ranks(
         not_itself = other != column[start:end][answer]
         ignored_better[start:end] = _count(theirs > mine, answer, end - start)
         ignored_tied[start:end] = _count((theirs == mine) & not_itself, answer, end - start)
-        better[start:end], tied[start:end] = _better_and_tied(scores, own)
+        better[start:end], level = better_and_level(scores, own)
+        tied[start:end] = level - 1  # itself
     return RankCounts(better, tied, ignored_better, ignored_tied)
 
 
-def _better_and_tied(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """Counts from sums of signs, which cost a fifth of comparing twice; ``scores`` are used up."""
+def better_and_level(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """How many scores of each row are higher than its own and how many the same, ``[b, n] × [b, 1] → 2 × [b]``.
+
+    From sums of signs, which cost a fifth of comparing twice; ``scores`` are used up.
+    """
     # Sums of ones are exact in 32 bits for up to 16 million candidates. What has no difference, two infinities or a
     # score that is no number, has the sign 0: a tie.
     ahead, apart = torch.zeros_like(own[:, 0]), torch.zeros_like(own[:, 0])
@@ -103,7 +107,7 @@ def _better_and_tied(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
         signs = part.sub_(own).sign_()
         ahead += signs.sum(1)
         apart += signs.abs_().sum(1)
-    return ((apart + ahead) / 2).long(), (scores.size(1) - 1 - apart).long()
+    return ((apart + ahead) / 2).long(), (scores.size(1) - apart).long()
 
 
 def _count(hits: Tensor, group: Tensor, groups: int) -> Tensor:

@@ -72,6 +72,8 @@ class RowAdam:
         eps: Added to the denominator.
     """
 
+    memory_kind: type[TouchedRows] = TouchedRows
+
     def __init__(
         self,
         model: TKGModel,
@@ -88,7 +90,7 @@ class RowAdam:
         self.betas, self.eps = betas, eps
         model.encoder.sparse_gradients = True
         self._tables = model.encoder.tables()
-        self.rows = TouchedRows(model)
+        self.rows = self.memory_kind(model)
         self.memory: StepMemory = self.rows
         # By slot of a touched row: updates so far, running mean of the gradient and of its square.
         self._state = {
@@ -115,7 +117,7 @@ class RowAdam:
                 if self.pull:
                     change = value - self.rows.former_of_slots(name, slots)
                     if self._pulled is not None:
-                        change *= self._pulled(self._axes[name], index)[:, None]
+                        change *= self._pulled(self._axes[name], self._numbers(name, index))[:, None]
                     gradient = gradient.add(change, alpha=self.pull)
                 touched.append((name, index, slots, value, gradient))
         if not touched:
@@ -124,6 +126,10 @@ class RowAdam:
         scale = (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
         for name, index, slots, value, gradient in touched:
             self._tables[name].index_copy_(0, index, self._moved(name, slots, value, gradient.mul_(scale)))
+
+    def _numbers(self, name: str, index: Tensor) -> Tensor:
+        """What rows of a table are called outside of it."""
+        return index
 
     def _norm(self, gradients: dict[str, Tensor]) -> Tensor:
         """The norm of the whole gradient, from its touched rows by table."""

@@ -61,8 +61,7 @@ class HyperplaneEncoder(Encoder):
 
 
 class _Known(torch.autograd.Function):
-    # Many entities at many steps: two matrix-vector operations a step, and one array of the full size in both
-    # directions.
+    # Many entities at many steps: one array of the full size in both directions.
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, normals: Tensor, sizes: Sequence[int]) -> Tensor:
