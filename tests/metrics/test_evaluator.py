@@ -40,7 +40,6 @@ def test_ranks(drawn: tuple[Timeline, TimelineOracle], name: str, window: int, s
     model = model_of_ties(timeline, name)
     evaluator, oracle = Evaluator(timeline, window=window), RankOracle(line, ScoreOracle(model), window=window)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "_QUERIES_AT_A_TIME", 1)
         patch.setattr(ranking, "_SCORES_AT_A_TIME", scores_at_a_time)
         found = [evaluator.rank(model, step, deleted=True) for step in range(line.num_steps)]
     for step, ranks in enumerate(found):

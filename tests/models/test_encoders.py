@@ -76,19 +76,22 @@ def test_all_that_is_known_at_some_steps(kind: type[Encoder]) -> None:
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
-def test_gradients_hold_the_rows_touched(kind: type[Encoder]) -> None:
+def test_gradients_hold_the_rows_touched_if_they_are_few(kind: type[Encoder]) -> None:
     encoder = make(kind)
+    encoder.expand(num_entities=9)
 
-    def gradients() -> list[Tensor]:
-        found = encoder.entity(torch.tensor([1, 3]), torch.tensor([2, 2])).square().sum()
+    def gradients(index: list[int]) -> list[Tensor]:
+        found = encoder.entity(torch.tensor(index), torch.tensor(2)).square().sum()
         return list(torch.autograd.grad(found, list(encoder.tables("entity").values())))
 
-    dense = gradients()
+    few, many = [1, 3], [1, 3, 1]
+    dense = gradients(few)
     encoder.sparse_gradients = True
-    for sparse, full in zip(gradients(), dense, strict=True):
+    for sparse, full in zip(gradients(few), dense, strict=True):
         assert sparse.is_sparse
-        assert sparse.coalesce().indices().tolist() == [[1, 3]]
+        assert sparse.coalesce().indices().tolist() == [few]
         assert torch.allclose(sparse.to_dense(), full)
+    assert not any(gradient.is_sparse for gradient in gradients(many))
 
 
 # Initial values and growth -----------------------------------------------------------------------------

@@ -51,8 +51,11 @@ def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
     left_out = torch.tensor([(i, c) for i, cs in enumerate(ignored) for c in cs], dtype=torch.long).view(-1, 2)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "_QUERIES_AT_A_TIME", 1)
         patch.setattr(ranking, "_SCORES_AT_A_TIME", data.draw(st.sampled_from([1, candidates * 2, candidates * 3 + 1])))
+        patch.setattr(ranking, "_WIDE", data.draw(st.sampled_from([0, 100])))
+        patch.setattr(ranking, "_BLOCK", data.draw(st.integers(1, 3)))
+        patch.setattr(ranking, "_ANSWERS_TO_A_BLOCK", data.draw(st.integers(1, 3)))
+        patch.setattr(ranking, "_SORTED_CHUNKS", data.draw(st.integers(1, 3)))
         counts = count_ranks(query, table, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]), similarity)
 
     def score(q: int, c: int) -> float:

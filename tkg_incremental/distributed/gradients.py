@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from tkg_incremental.distributed.world import Processes, World, gather_padded
-
-_DENSE = -1
+from tkg_incremental.ops.rows import touched_rows
 
 
 def replicate(objective: nn.Module, world: World, ours: bool) -> nn.Module:
@@ -31,7 +30,7 @@ def replicate(objective: nn.Module, world: World, ours: bool) -> nn.Module:
 
 @torch.no_grad()
 def average_rows(parameters: Sequence[Tensor], world: World) -> None:
-    """Averages gradients in place. Of sparse ones only the touched rows travel, in two messages for all tables.
+    """Averages gradients in place. Only the touched rows travel, in two messages for all tables.
 
     Args:
         parameters: The tables.
@@ -39,44 +38,31 @@ def average_rows(parameters: Sequence[Tensor], world: World) -> None:
     """
     if not isinstance(world, Processes):
         return
-    # Sorted and summed by row before they travel: a row that many facts of a batch share is sent once.
-    gradients = [p.grad.coalesce() if p.grad is not None and p.grad.is_sparse else p.grad for p in parameters]
-    mine = torch.tensor([_count(gradient) for gradient in gradients], device=parameters[0].device)
+    # Summed by row before they travel: a row that many facts of a batch share is sent once.
+    touched = [None if p.grad is None else touched_rows(p.grad) for p in parameters]
+    mine = torch.tensor([0 if t is None else len(t[0]) for t in touched], device=parameters[0].device)
     with world.talking("gradients"):
         everybodys = [torch.empty_like(mine) for _ in range(world.size)]
         dist.all_gather(everybodys, mine, group=world.group)
         counts = torch.stack(everybodys).tolist()
-        dense = [any(count[i] == _DENSE for count in counts) for i in range(len(gradients))]
-        _average_dense([i for i, is_so in enumerate(dense) if is_so], parameters, world)
         # Where nobody has any, there is nothing to move.
-        sparse = [i for i in range(len(gradients)) if not dense[i] and any(count[i] for count in counts)]
-        _average_sparse(sparse, parameters, gradients, counts, world)
+        some = [i for i in range(len(parameters)) if any(count[i] for count in counts)]
+        counts = [[count[i] for i in some] for count in counts]
+        _average([parameters[i] for i in some], [touched[i] for i in some], counts, world)
 
 
-def _average_dense(which: Sequence[int], parameters: Sequence[Tensor], world: Processes) -> None:
-    for i in which:
-        gradient = parameters[i].grad
-        whole = torch.zeros_like(parameters[i]) if gradient is None else gradient.to_dense()
-        dist.all_reduce(whole, group=world.group)
-        parameters[i].grad = whole.div_(world.size)
-        world.sent += whole.nbytes
-
-
-def _average_sparse(
-    which: Sequence[int],
-    parameters: Sequence[Tensor],
-    gradients: Sequence[Tensor | None],
+def _average(
+    tables: Sequence[Tensor],
+    touched: Sequence[tuple[Tensor, Tensor] | None],
     counts: list[list[int]],
     world: Processes,
 ) -> None:
-    if not which:
+    if not tables:
         return
-    widths = [parameters[i].size(1) for i in which]
-    counts = [[count[i] for i in which] for count in counts]
-    empty = torch.empty(0, dtype=torch.long, device=parameters[0].device)
-    there = [gradients[i] for i in which]
-    index = torch.cat([empty if g is None else g.indices()[0] for g in there])
-    values = torch.cat([parameters[0].new_empty(0) if g is None else g.values().flatten() for g in there])
+    widths = [table.size(1) for table in tables]
+    nothing = torch.empty(0, dtype=torch.long, device=tables[0].device), tables[0].new_empty(0)
+    index = torch.cat([(rows or nothing)[0] for rows in touched])
+    values = torch.cat([(rows or nothing)[1].flatten() for rows in touched])
     indices = gather_padded(index, [sum(count) for count in counts], world.group)
     lengths = [sum(n * width for n, width in zip(count, widths, strict=True)) for count in counts]
     rows = gather_padded(values.div_(world.size), lengths, world.group)
@@ -85,8 +71,7 @@ def _average_sparse(
         part.split([n * width for n, width in zip(count, widths, strict=True)])
         for part, count in zip(rows, counts, strict=True)
     ]
-    for place, i in enumerate(which):
-        table = parameters[i]
+    for place, table in enumerate(tables):
         distinct, rows_of_all = _sum(
             [parts[place] for parts in index_parts], [parts[place].view(-1, widths[place]) for parts in row_parts]
         )
@@ -104,9 +89,3 @@ def _sum(indices: Sequence[Tensor], rows: Sequence[Tensor]) -> tuple[Tensor, Ten
     for where, theirs in zip(place.split([len(index) for index in indices]), rows, strict=True):
         total.index_copy_(0, where, total.index_select(0, where).add_(theirs))
     return distinct, total
-
-
-def _count(gradient: Tensor | None) -> int:
-    if gradient is None:
-        return 0
-    return gradient._nnz() if gradient.is_sparse else _DENSE

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.distributed.world import ALONE, World
-from tkg_incremental.ops.ranking import RankCounts, answers_at_a_time, count_ranks
+from tkg_incremental.ops.ranking import Blocking, RankCounts, count_ranks
 from tkg_incremental.ops.scores import Similarity
 
 
@@ -59,7 +59,7 @@ def count_together(
     """
     if world.size == 1:
         return [answers.count(candidates, similarity) for answers in sets]
-    at_a_time = answers_at_a_time(len(candidates))
+    at_a_time = Blocking(len(candidates)).together
     parts = [(answers, start) for answers in sets for start in range(0, len(answers), at_a_time)]
     mine = parts[len(parts) * world.rank // world.size : len(parts) * (world.rank + 1) // world.size]
     counts = [answers.part(start, start + at_a_time).count(candidates, similarity) for answers, start in mine]

@@ -12,8 +12,8 @@ from tkg_incremental.distributed.sharded import ShardedEncoder
 from tkg_incremental.distributed.shards import Shards
 from tkg_incremental.metrics.counting import Answers
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.ranking import RankCounts, answers_at_a_time, better_and_level
-from tkg_incremental.ops.scores import Similarity, all_scores
+from tkg_incremental.ops.ranking import Blocking, BlockScores, RankCounts, pairs_of
+from tkg_incremental.ops.scores import Similarity
 
 # Encoding copies rows of all tables: of a part of them, where memory is short.
 _ENCODED_AT_A_TIME = 1 << 16
@@ -47,34 +47,26 @@ def count_sharded(sets: Sequence[Answers], model: TKGModel, known: Tensor, step:
 
 def _count(answers: Answers, candidates: Tensor, columns: Tensor, similarity: Similarity, shards: Shards) -> Tensor:
     """``[P, 4]`` this process' contributions to better, tied, ignored better and ignored tied."""
-    parts = [torch.empty(0, 4, dtype=torch.long, device=candidates.device)]
-    at_a_time = answers_at_a_time(shards.stride)  # as many for every process: they meet after each product
-    for start in range(0, len(answers), at_a_time):
-        part = answers.part(start, start + at_a_time)
-        first = int(part.owner[0])
-        scores = all_scores(part.query[first : int(part.owner[-1]) + 1], candidates, similarity)[part.owner - first]
-        place, is_here = _find(part.column, columns)
+    counts = torch.empty(len(answers), 4, dtype=torch.long, device=candidates.device)
+    column = _find(answers.column, columns)
+    place = _find(answers.ignored[1], columns)
+    is_here = place >= 0
+    ignored = answers.ignored[0][is_here], place[is_here]
+    blocking = Blocking(shards.stride)  # the same for every process: they meet in each chunk
+    room = blocking.room(candidates, len(answers))
+    for some in blocking.chunks(answers.column):
+        scores = BlockScores(answers.query, answers.owner[some], candidates, similarity, blocking.width, room)
         # Whoever has the answer says what its score is, from the same product that the others are compared in.
-        own = scores.new_zeros(len(part))
-        own[is_here] = scores[is_here, place[is_here]]
+        own = scores.at(column[some])
         with shards.world.talking("scores"):
             dist.all_reduce(own)
-        answer, other = part.ignored
-        place, is_there = _find(other, columns)
-        answer, other, place = answer[is_there], other[is_there], place[is_there]
-        theirs, mine = scores[answer, place], own[answer]
-        counts = scores.new_zeros(len(part), 4, dtype=torch.long)
-        counts[:, 2].index_add_(0, answer, (theirs > mine).long())
-        counts[:, 3].index_add_(0, answer, ((theirs == mine) & (other != part.column[answer])).long())
-        counts[:, 0], level = better_and_level(scores, own[:, None])
-        counts[:, 1] = level - is_here.long()  # itself, where it is
-        parts.append(counts)
-    return torch.cat(parts)
+        counts[some] = scores.count(own, column[some], pairs_of(ignored, some))
+    return counts
 
 
-def _find(wanted: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Where columns stand among those that are here, and whether they do."""
+def _find(wanted: Tensor, columns: Tensor) -> Tensor:
+    """Where columns stand among those that are here, or -1."""
     if len(columns) == 0:
-        return torch.zeros_like(wanted), torch.zeros_like(wanted, dtype=torch.bool)
+        return torch.full_like(wanted, -1)
     place = torch.searchsorted(columns, wanted).clamp_(max=len(columns) - 1)
-    return place, columns[place] == wanted
+    return torch.where(columns[place] == wanted, place, -1)

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 from tkg_incremental.ops.rows import look_up
 
+# One in so many rows of a table is few: to sort and sum them then costs less than a gradient of the table's size.
+_FEW = 4
+
 Axis = Literal["entity", "relation", "time"]
 
 
@@ -41,7 +44,7 @@ class Encoder(nn.Module):
         self.sizes: dict[str, int] = {"entity": num_entities, "relation": num_relations, "time": num_steps}
         self.hidden_channels = hidden_channels
         self.axes: dict[str, Axis] = {}
-        #: Row-wise optimisers set this, so that a gradient holds the rows a batch touched and no others.
+        #: Row-wise optimisers set this, so that a gradient holds the rows a batch touched, if these are few.
         self.sparse_gradients = False
         self._former: FormerRows | None = None
 
@@ -70,7 +73,9 @@ class Encoder(nn.Module):
         if self._former is not None:
             return self._former.former(name, index)
         table = self.get_parameter(name)
-        return F.embedding(index, table, sparse=True) if self.sparse_gradients else look_up(table, index)
+        if self.sparse_gradients and index.numel() * _FEW < len(table):
+            return F.embedding(index, table, sparse=True)
+        return look_up(table, index)
 
     def as_before(self, former: FormerRows) -> Encoder:
         """This encoder with its rows as they once were; shares the tables, and does not learn."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch_geometric.utils import scatter
 
+from tkg_incremental.ops.keys import segment_arange
 from tkg_incremental.ops.scores import Similarity, all_scores
 
 # Scores held at a time: large enough for an efficient product, small enough to stay in the cache while counted.
 _SCORES_AT_A_TIME = 1 << 21
 _SIGNS_AT_A_TIME = 1 << 20
-# A product of fewer rows than this reads the candidates for too little work.
-_QUERIES_AT_A_TIME = 32
+# A table with more rows than this is scored a block at a time: few queries would read it for too little work.
+_WIDE = 1 << 16
+_BLOCK = 1 << 11
+_ANSWERS_TO_A_BLOCK = 256
+# Chunks of answers that are sorted together, so that those of a chunk stand in few blocks of a wide table.
+_SORTED_CHUNKS = 8
 
 
 @dataclass
@@ -44,9 +50,30 @@ class RankCounts:
         return self.raw - self.ignored_better - self.ignored_tied / 2
 
 
-def answers_at_a_time(candidates: int) -> int:
-    """How many answers are scored together. Whoever divides them at multiples of this gets the same bits."""
-    return max(_QUERIES_AT_A_TIME, _SCORES_AT_A_TIME // max(1, candidates))
+class Blocking:
+    """How answers are scored against candidates: so many answers, and a block of so many candidates at a time.
+
+    Args:
+        candidates: How many candidates there are.
+    """
+
+    def __init__(self, candidates: int) -> None:
+        self._is_wide = candidates > _WIDE
+        self.width = _BLOCK if self._is_wide else max(1, candidates)
+        self._at_a_time = _ANSWERS_TO_A_BLOCK if self._is_wide else max(1, _SCORES_AT_A_TIME // self.width)
+        #: Whoever divides answers at multiples of this gets the same bits.
+        self.together = self._at_a_time * _SORTED_CHUNKS if self._is_wide else self._at_a_time
+
+    def chunks(self, column: Tensor) -> Iterator[Tensor]:
+        """The answers to score at a time, as places in ``column`` ``[P]``, which has their places among candidates."""
+        for together in torch.arange(len(column), device=column.device).split(self.together):
+            if self._is_wide:
+                together = together[torch.argsort(column[together], stable=True)]
+            yield from together.split(self._at_a_time)
+
+    def room(self, like: Tensor, answers: int) -> Tensor:
+        """Room for the scores of a chunk and a block: fresh memory for each would cost as much as filling it."""
+        return like.new_empty(min(self._at_a_time, answers) * self.width)
 
 
 def count_ranks(
@@ -68,46 +95,114 @@ def count_ranks(
             answer's own column does not count.
         similarity: How queries and candidates are compared.
     """
-    answers = len(owner)
-    better = torch.empty(answers, dtype=torch.long, device=query.device)
-    tied, ignored_better, ignored_tied = torch.empty_like(better), torch.empty_like(better), torch.empty_like(better)
-    at_a_time = answers_at_a_time(len(table))
-    bounds = torch.arange(0, answers + at_a_time, at_a_time, device=query.device).clamp_(max=answers)
-    ignored_bounds = torch.searchsorted(ignored[0], bounds).tolist()
-    # Kept from product to product: fresh memory costs as much as filling it.
-    buffer = query.new_empty(min(at_a_time, answers), len(table))
-    for i, start in enumerate(range(0, answers, at_a_time)):
-        end = min(start + at_a_time, answers)
-        asked, row_of = torch.unique_consecutive(owner[start:end], return_inverse=True)
-        scores = all_scores(query.index_select(0, asked), table, similarity, out=buffer[: len(asked)])
-        if len(asked) < end - start:  # some query has several answers: a row of scores for each
-            scores = scores.index_select(0, row_of)
-        own = scores.gather(1, column[start:end, None])
-        low, high = ignored_bounds[i], ignored_bounds[i + 1]
-        answer, other = ignored[0][low:high] - start, ignored[1][low:high]
-        theirs, mine = scores[answer, other], own[answer, 0]
-        not_itself = other != column[start:end][answer]
-        ignored_better[start:end] = _count(theirs > mine, answer, end - start)
-        ignored_tied[start:end] = _count((theirs == mine) & not_itself, answer, end - start)
-        better[start:end], level = better_and_level(scores, own)
-        tied[start:end] = level - 1  # itself
-    return RankCounts(better, tied, ignored_better, ignored_tied)
+    counts = torch.empty(len(owner), 4, dtype=torch.long, device=query.device)
+    blocking = Blocking(len(table))
+    room = blocking.room(query, len(owner))
+    for some in blocking.chunks(column):
+        scores = BlockScores(query, owner[some], table, similarity, blocking.width, room)
+        own = scores.at(column[some])
+        counts[some] = scores.count(own, column[some], pairs_of(ignored, some))
+    return RankCounts(*counts.unbind(1))
 
 
-def better_and_level(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """How many scores of each row are higher than its own and how many the same, ``[b, n] × [b, 1] → 2 × [b]``.
+def pairs_of(pairs: tuple[Tensor, Tensor], answers: Tensor) -> tuple[Tensor, Tensor]:
+    """Those (answer, column) pairs, by ascending answer, whose answer is one of ``answers``, numbered by these."""
+    low, high = (torch.searchsorted(pairs[0], answers, right=right) for right in (False, True))
+    inside = segment_arange(high - low)
+    which = torch.repeat_interleave(
+        torch.arange(len(answers), device=answers.device), high - low, output_size=len(inside)
+    )
+    return which, pairs[1][low[which] + inside]
 
-    From sums of signs, which cost a fifth of comparing twice; ``scores`` are used up.
+
+class BlockScores:
+    """The scores of a few answers' queries against a table, a block of columns at a time.
+
+    The last block stays: a score and what it is compared with come from the same product, so that ties are exact.
+
+    Args:
+        query: ``[Q, d]`` query vectors.
+        owner: ``[b]`` the query of each answer.
+        table: ``[n, d]`` candidates.
+        similarity: How queries and candidates are compared.
+        width: Columns of a block.
+        room: Where their scores are written.
+    """
+
+    def __init__(
+        self, query: Tensor, owner: Tensor, table: Tensor, similarity: Similarity, width: int, room: Tensor
+    ) -> None:
+        asked, self._row_of = torch.unique_consecutive(owner, return_inverse=True)
+        self._query, self._table, self._similarity = query.index_select(0, asked), table, similarity
+        self._width, self._room = width, room
+        self._scores, self._start = room, -1
+
+    def at(self, column: Tensor) -> Tensor:
+        """The score of each answer, ``[b] → [b]``; 0 where its column is -1."""
+        own = self._room.new_zeros(len(column))
+        block = column.div(self._width, rounding_mode="floor")
+        there = [0] if len(self._table) <= self._width else torch.unique(block[column >= 0]).tolist()
+        for number in there if len(self._table) else []:
+            scores = self._block(number * self._width)
+            inside = (column - number * self._width).clamp(0, scores.size(1) - 1)
+            own = torch.where(block == number, scores.gather(1, inside[:, None]).squeeze(1), own)
+        return own
+
+    def count(self, own: Tensor, column: Tensor, ignored: tuple[Tensor, Tensor]) -> Tensor:
+        """Candidates that are better, tied, and those of them that are ignored, ``[b, 4]``.
+
+        Args:
+            own: ``[b]`` the scores of the answers.
+            column: ``[b]`` their places, or -1 for an answer that is not in the table.
+            ignored: (answer, column) pairs.
+        """
+        better, tied = own.new_zeros(2, len(own), dtype=torch.long)
+        ahead, apart = own.new_zeros(2, len(own))
+        starts = range(0, len(self._table), self._width)
+        for start, (answer, other) in zip(starts, self._by_block(ignored, len(starts)), strict=True):
+            scores = self._block(start)
+            if len(answer):
+                theirs, mine = scores[answer, other - start], own[answer]
+                better += _count(theirs > mine, answer, len(own))
+                tied += _count((theirs == mine) & (other != column[answer]), answer, len(own))
+            _sum_signs(scores, own[:, None], ahead, apart)
+            self._start = -1  # used up
+        itself = (column >= 0).long()
+        return torch.stack(
+            [((apart + ahead) / 2).long(), len(self._table) - apart.long() - itself, better, tied], dim=1
+        )
+
+    def _by_block(self, pairs: tuple[Tensor, Tensor], blocks: int) -> Iterable[tuple[Tensor, Tensor]]:
+        if blocks == 1:
+            return [pairs]
+        block = pairs[1] // self._width
+        order = torch.argsort(block, stable=True)
+        sizes = torch.bincount(block, minlength=blocks).tolist()
+        return zip(pairs[0][order].split(sizes), pairs[1][order].split(sizes), strict=True)
+
+    def _block(self, start: int) -> Tensor:
+        if start != self._start:
+            part = self._table[start : start + self._width]
+            out = self._room[: len(self._query) * len(part)].view(len(self._query), len(part))
+            self._scores, self._start = all_scores(self._query, part, self._similarity, out=out), start
+            if len(self._query) < len(self._row_of):  # some query has several answers: a row of scores for each
+                self._scores = self._scores.index_select(0, self._row_of)
+        return self._scores
+
+
+def _sum_signs(scores: Tensor, own: Tensor, ahead: Tensor, apart: Tensor) -> None:
+    """Adds to ``ahead`` ``[b]`` how many more scores of each row ``[b, n]`` are higher than its own ``[b, 1]`` than
+    lower, and to ``apart`` how many are either; ``scores`` are used up.
+
+    Sums of signs cost a fifth of comparing twice.
     """
     # Sums of ones are exact in 32 bits for up to 16 million candidates. What has no difference, two infinities or a
     # score that is no number, has the sign 0: a tie.
-    ahead, apart = torch.zeros_like(own[:, 0]), torch.zeros_like(own[:, 0])
     # A cache-full at a time: there are five walks.
     for part in scores.split(max(1, _SIGNS_AT_A_TIME // max(1, len(scores))), dim=1):
         signs = part.sub_(own).sign_()
         ahead += signs.sum(1)
         apart += signs.abs_().sum(1)
-    return ((apart + ahead) / 2).long(), (scores.size(1) - apart).long()
 
 
 def _count(hits: Tensor, group: Tensor, groups: int) -> Tensor:

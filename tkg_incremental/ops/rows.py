@@ -49,3 +49,21 @@ class _WithRows(torch.autograd.Function):
     def backward(ctx: Any, grad_table: Tensor, grad_rows: Tensor) -> tuple[Tensor | None, ...]:
         (index,) = ctx.saved_tensors
         return grad_table.index_add_(0, index.flatten(), grad_rows.reshape(-1, grad_table.size(1))), None
+
+
+def touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """(index, rows) of a gradient's rows that are not zero, by ascending index."""
+    if gradient.is_sparse:
+        gradient = gradient.coalesce()
+        index, rows = gradient.indices()[0], gradient.values()
+        used = rows_not_zero(rows)
+        if len(used) == len(index):
+            return index, rows
+        return index.index_select(0, used), rows.index_select(0, used)
+    index = rows_not_zero(gradient)
+    return index, gradient.index_select(0, index)
+
+
+def rows_not_zero(matrix: Tensor) -> Tensor:
+    """Index of the rows of a matrix in which something is not zero."""
+    return matrix.abs().amax(1).nonzero().squeeze(1)

@@ -56,12 +56,13 @@ class _SampledDot(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+        index = index.to(torch.int32)
         ctx.save_for_backward(query, table, index)
         rows, samples = index.shape
         starts = torch.arange(0, rows * samples + 1, samples, dtype=torch.int32)
         places = torch.sparse_csr_tensor(
             starts,
-            index.reshape(-1).to(torch.int32),
+            index.reshape(-1),
             query.new_zeros(rows * samples),  # added to the product, times zero: they must be numbers
             (rows, len(table)),
             check_invariants=False,
@@ -75,7 +76,7 @@ class _SampledDot(torch.autograd.Function):
         samples = index.size(1)
         grad_query = F.embedding_bag(index, table, per_sample_weights=grad.contiguous(), mode="sum")
         # The other way round: sort the sample by table row, and each row of the table is a bag of queries.
-        order = index.reshape(-1).to(torch.int32).argsort()
+        order = index.reshape(-1).argsort()
         counts = torch.bincount(index.reshape(-1), minlength=len(table))
         grad_table = F.embedding_bag(
             order // samples,

@@ -7,17 +7,20 @@ from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.ops.answers import TIME, Side
-from tkg_incremental.ops.keys import segment_arange
+from tkg_incremental.ops.keys import contains, segment_arange
 from tkg_incremental.sampling.share import WHOLE, Share
+
+_MARKS = 1 << 20  # a power of two, and small enough for the cache
 
 
 class NegativeSampler:
     r"""Draws from :math:`D^-_{s,r,t'} = \{o' \in E^{t'}_{known} : (s, r, o', t') \notin D^{t'}\}`, uniformly and
     with replacement, for each row on its own.
 
-    No draw is ever rejected: with the true answers at the ascending columns :math:`a_0 < a_1 < \dots` of :math:`n`
-    known entities, the free columns are numbered, a number :math:`u` is drawn, and the column is :math:`u` plus the
-    count of :math:`a_i - i \le u`.
+    A random number gives a column among the known entities. The few columns that are true answers are replaced by
+    counting: with the answers at the ascending columns :math:`a_0 < a_1 < \dots`, the other columns are numbered, the
+    rest of the random number is one of these numbers, :math:`u`, and the column is :math:`u` plus the count of
+    :math:`a_i - i \le u`. No number is drawn twice, so what is drawn for one row does not depend on the others.
 
     Args:
         timeline: The graph; its train rows are what is true.
@@ -43,22 +46,37 @@ class NegativeSampler:
         if count < 1:
             raise ValueError(f"count must be at least 1 (got {count})")
         answers = self.timeline.answers(side, "train")
-        queries, query_of_row = torch.unique(answers.lookup(rows), return_inverse=True)
-        owner, columns = answers.expand(queries)
-        taken = answers.counts[queries]
         # Rows that share a query share its answers: one sorted list for the distinct queries of the batch.
-        stride = self.timeline.num_entities + 1
-        shifted = owner * stride + columns - segment_arange(taken)
-        first = torch.cumsum(taken, 0) - taken
+        queries, query_of_row = torch.unique(answers.lookup(rows), return_inverse=True)
+        owner, taken = answers.expand(queries)
+        known = self.timeline.num_known[rows[:, TIME]]
+        counts = answers.counts[queries]
+        free = known - counts[query_of_row]
 
-        free = self.timeline.num_known[rows[:, TIME]] - taken[query_of_row]
-        number = share.by_row(
+        numbers = share.by_row(
             len(rows),
             lambda n: torch.empty(n, count, dtype=torch.long, device=rows.device).random_(generator=generator),
         )
-        number %= free.clamp(min=1)[:, None]
-        skipped = torch.searchsorted(shifted, number + query_of_row[:, None] * stride, right=True)
-        return number + skipped - first[query_of_row][:, None], free > 0
+        columns = numbers % known[:, None]
+        stride = self.timeline.num_entities + 1
+        keys = owner * stride + taken
+        row, place = _true_answers(keys, query_of_row * stride, columns)
+        query = query_of_row[row]
+        number = numbers[row, place] // known[row] % free[row].clamp(min=1)
+        below = torch.searchsorted(keys - segment_arange(counts), number + query * stride, right=True)
+        columns[row, place] = number + below - (counts.cumsum(0) - counts)[query]
+        return columns, free > 0
 
     def __repr__(self) -> str:
         return f"NegativeSampler({self.timeline!r})"
+
+
+def _true_answers(keys: Tensor, base: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """Where (row, place) ``base[row] + columns[row, place]`` is among the ascending ``keys``."""
+    # A look into a small table of marks rules out nearly all of them, at a tenth of the cost of a search.
+    marks = torch.zeros(_MARKS, dtype=torch.bool, device=keys.device)
+    marks[keys & (_MARKS - 1)] = True
+    marked = (columns + base[:, None]).bitwise_and_(_MARKS - 1).flatten()
+    row, place = marks.index_select(0, marked).view_as(columns).nonzero(as_tuple=True)
+    found = contains(keys, base[row] + columns[row, place]).nonzero().squeeze(1)
+    return row[found], place[found]

@@ -28,13 +28,13 @@ class Sample:
     Args:
         columns: ``[R, K]`` lists of negatives, as places in the order of first appearance.
         time: ``[R]`` the step of each list.
-        list_of_row: ``[2B]`` the list each row uses.
+        list_of_row: ``[2B]`` the list each row uses, or :obj:`None` if each has its own.
         absent: ``[2B, K]`` or ``[2B, 1]`` which of them are none: true answers, or there are none to draw.
     """
 
     columns: Tensor
     time: Tensor
-    list_of_row: Tensor
+    list_of_row: Tensor | None
     absent: Tensor
 
 
@@ -67,7 +67,7 @@ def draw(step: Step, rows: Tensor, negatives: int, shared: bool = False) -> Samp
     sides = [step.negatives(rows, side, negatives, step.generator, step.share) for side in SIDES]
     available = torch.cat([there for _, there in sides])[:, None]
     columns = torch.cat([columns for columns, _ in sides]) * available
-    return Sample(columns, rows[:, TIME].repeat(2), torch.arange(2 * len(rows), device=rows.device), ~available)
+    return Sample(columns, rows[:, TIME].repeat(2), None, ~available)
 
 
 def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
@@ -96,7 +96,9 @@ def sampled_logits(model: TKGModel, step: Step, rows: Tensor, sample: Sample) ->
     table, (index, ends) = model.encode_places(places, line.order, line.num_known)
     table, vectors = with_rows(table, ends)
     query, true = model.both_queries(vectors[:, 0], model.encoder.relation(rows[:, REL], time), vectors[:, 1])
-    scores = sampled_scores(query, table, index.index_select(0, sample.list_of_row), model.decoder.similarity)
+    if sample.list_of_row is not None:
+        index = index.index_select(0, sample.list_of_row)
+    scores = sampled_scores(query, table, index, model.decoder.similarity)
     return torch.cat([true[:, None], scores.masked_fill(sample.absent, -torch.inf)], dim=1)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.encoder import Axis
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.sampling.share import WHOLE, Share
 
@@ -35,3 +38,22 @@ class Step:
     @property
     def timeline(self) -> Timeline:
         return self.snapshot.timeline
+
+    @cached_property
+    def known_before(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """By table, the index of the rows that were known at the step before, and what they were then."""
+        known = {}
+        for name, axis in self.model.encoder.axes.items():
+            index = torch.arange(self.model.encoder.sizes[axis], device=self.model.device)
+            index = index[is_known_before(self.snapshot, axis, index)]
+            with torch.no_grad():
+                known[name] = index, self.previous.encoder.rows(name, index)
+        return known
+
+
+def is_known_before(snapshot: Snapshot, axis: Axis, index: Tensor) -> Tensor:
+    """Whether rows of tables of an axis were known at the step before, ``[n] → [n]``."""
+    line, before = snapshot.timeline, max(snapshot.time - 1, 0)
+    if axis == "entity":
+        return line.column_of[index] < line.num_known[before]
+    return index < snapshot.time if axis == "time" else torch.ones_like(index, dtype=torch.bool)

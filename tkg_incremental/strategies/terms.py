@@ -9,8 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tkg_incremental.data import Snapshot
-from tkg_incremental.models.encoder import Axis
 from tkg_incremental.strategies.candidates import Negatives, by_time, draw, link_loss, sampled_logits
 from tkg_incremental.strategies.step import Step
 from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
@@ -131,14 +129,6 @@ class Replay(Term):
         return rows * 2 * count_negatives(step, self.negatives)
 
 
-def known_before(snapshot: Snapshot, axis: Axis, index: Tensor) -> Tensor:
-    """Whether rows of tables of an axis were known at the step before, ``[n] → [n]``."""
-    line, before = snapshot.timeline, max(snapshot.time - 1, 0)
-    if axis == "entity":
-        return line.column_of[index] < line.num_known[before]
-    return index < snapshot.time if axis == "time" else torch.ones_like(index, dtype=torch.bool)
-
-
 @dataclass
 class Drift(Term):
     r""":math:`\alpha_5 L_{TR}`: the change of every row known at the step before.
@@ -162,9 +152,9 @@ class Drift(Term):
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
         total = rows.new_zeros((), dtype=torch.float)
-        for name, axis in step.model.encoder.axes.items():
-            index = torch.arange(step.model.encoder.sizes[axis], device=rows.device)
-            index = index[known_before(step.snapshot, axis, index)]
-            change = step.model.encoder.rows(name, index) - step.previous.encoder.rows(name, index)
-            total = total + (change.square().sum() if self.reduction == "squares" else change.norm())
+        for name, (index, before) in step.known_before.items():
+            now = step.model.encoder.rows(name, index)
+            total = total + (
+                F.mse_loss(now, before, reduction="sum") if self.reduction == "squares" else (now - before).norm()
+            )
         return {"TR": self.weight * total}

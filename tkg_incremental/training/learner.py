@@ -20,7 +20,7 @@ from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import Step, Strategy
-from tkg_incremental.strategies.terms import known_before
+from tkg_incremental.strategies.step import is_known_before
 from tkg_incremental.training.batches import spread
 from tkg_incremental.training.checks import check_sharded
 from tkg_incremental.training.early_stopping import EarlyStopping
@@ -91,7 +91,7 @@ class LearningSettings:
         pull = sum(term.pull for term in strategy.terms)
         # What is new at this step has nowhere to be pulled back to.
         kind = ShardedRowAdam if sharded else RowAdam
-        return kind(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull, partial(known_before, snapshot))
+        return kind(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull, partial(is_known_before, snapshot))
 
 
 class StepLearner:

@@ -88,9 +88,9 @@ class TouchedRows:
             slots = slot_of.index_select(0, index)
         return slots.long()
 
-    def former_of_slots(self, name: str, slots: Tensor) -> Tensor:
+    def former_of_slots(self, name: str, slots: Tensor | slice) -> Tensor:
         """Values before the step of rows that have slots."""
-        return self._former[name].values.index_select(0, slots)
+        return self._former[name][slots]
 
     def former(self, name: str, index: Tensor) -> Tensor:
         """Values before the step of any rows, ``[*] → [*, width]``."""
@@ -152,6 +152,16 @@ class Growing:
         """Adds rows of zeros."""
         if length > self._length:
             self.append(self._storage.new_zeros(length - self._length, *self._storage.shape[1:]))
+
+    def __getitem__(self, place: Tensor | slice) -> Tensor:
+        """A copy of some rows, or for a slice the rows themselves."""
+        return self.values[place] if isinstance(place, slice) else self._storage.index_select(0, place)
+
+    def __setitem__(self, place: Tensor | slice, rows: Tensor) -> None:
+        if isinstance(place, Tensor):
+            self._storage.index_copy_(0, place, rows)
+        elif rows.data_ptr() != self.values[place].data_ptr():  # they are what they are
+            self.values[place] = rows
 
     def __len__(self) -> int:
         return self._length

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
+from tkg_incremental.ops.rows import rows_not_zero, touched_rows
 from tkg_incremental.training.memory import Growing, StepMemory, TouchedRows, WholeCopy
 
 
@@ -47,11 +48,13 @@ class PublishedAdam(torch.optim.Adam):
         self.memory: StepMemory = WholeCopy(model)
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            nn.utils.clip_grad_norm_(group["params"], self.max_norm)
-            for parameter in group["params"]:
-                if parameter.grad is None:  # weight decay reaches every table, also one no term used
-                    parameter.grad = torch.zeros_like(parameter)
+        (group,) = self.param_groups
+        for parameter in group["params"]:
+            if parameter.grad is None:  # weight decay reaches every table, also one no term used
+                parameter.grad = torch.zeros_like(parameter)
+        norm = nn.utils.get_total_norm([parameter.grad for parameter in group["params"]])
+        # What gradients are divided by on the way, by the kernel that reads them anyway.
+        self.grad_scale = ((norm.float() + 1e-6) / self.max_norm).clamp(min=1.0)
         super().step(closure)
 
 
@@ -101,6 +104,8 @@ class RowAdam:
             )
             for name, table in self._tables.items()
         }
+        # Also by slot: how strongly the row is pulled back.
+        self._pull = {name: Growing(table.new_zeros(0, 1)) for name, table in self._tables.items()}
 
     def zero_grad(self) -> None:
         for table in self._tables.values():
@@ -111,14 +116,10 @@ class RowAdam:
         touched = []
         for name, table in self._tables.items():
             if table.grad is not None:
-                index, gradient = _touched_rows(table.grad)
-                slots = self.rows.slots(name, index)
+                index, slots, gradient = self._touched(name, table.grad)
                 value = table.index_select(0, index)
                 if self.pull:
-                    change = value - self.rows.former_of_slots(name, slots)
-                    if self._pulled is not None:
-                        change *= self._pulled(self._axes[name], self._numbers(name, index))[:, None]
-                    gradient = gradient.add(change, alpha=self.pull)
+                    gradient.addcmul_(value - self.rows.former_of_slots(name, slots), self._pull[name][slots])
                 touched.append((name, index, slots, value, gradient))
         if not touched:
             return
@@ -126,6 +127,33 @@ class RowAdam:
         scale = (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
         for name, index, slots, value, gradient in touched:
             self._tables[name].index_copy_(0, index, self._moved(name, slots, value, gradient.mul_(scale)))
+
+    def _touched(self, name: str, gradient: Tensor) -> tuple[Tensor, Tensor | slice, Tensor]:
+        """Index, slots and gradient of the rows that a batch touched."""
+        if gradient.is_sparse:
+            index, rows = touched_rows(gradient)
+            return index, self._slots(name, index), rows
+        index = rows_not_zero(gradient)
+        slots: Tensor | slice = self._slots(name, index)
+        ever = self.rows.index[name].values
+        if len(index) == len(ever):
+            # All that were ever touched, as is usual in a small graph: in the order of their slots, nothing that is
+            # kept by slot has to be copied.
+            index, slots = ever, slice(None)
+        return index, slots, gradient.index_select(0, index)
+
+    def _slots(self, name: str, index: Tensor) -> Tensor:
+        """The slots of rows, with room in all that is kept by slot."""
+        slots = self.rows.slots(name, index)
+        new = self.rows.index[name].values[len(self._pull[name]) :]
+        if len(new):
+            pull = self._tables[name].new_full((len(new), 1), self.pull)
+            if self._pulled is not None:
+                pull *= self._pulled(self._axes[name], self._numbers(name, new))[:, None]
+            self._pull[name].append(pull)
+            for state in self._state[name]:
+                state.grow_to(len(self.rows.index[name]))
+        return slots
 
     def _numbers(self, name: str, index: Tensor) -> Tensor:
         """What rows of a table are called outside of it."""
@@ -135,22 +163,18 @@ class RowAdam:
         """The norm of the whole gradient, from its touched rows by table."""
         return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(rows) for rows in gradients.values()]))
 
-    def _moved(self, name: str, slots: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+    def _moved(self, name: str, slots: Tensor | slice, value: Tensor, gradient: Tensor) -> Tensor:
         if self.weight_decay:
             gradient.add_(value, alpha=self.weight_decay)
-        for state in self._state[name]:
-            state.grow_to(len(self.rows.index[name]))
-        counts, means, squares = (state.values for state in self._state[name])
-        count = counts.index_select(0, slots).add_(1)
-        mean = means.index_select(0, slots).lerp_(gradient, 1 - self.betas[0])
-        square = squares.index_select(0, slots).mul_(self.betas[1])
-        square.addcmul_(gradient, gradient, value=1 - self.betas[1])
-        counts.index_copy_(0, slots, count)
-        means.index_copy_(0, slots, mean)
-        squares.index_copy_(0, slots, square)
+        counts, means, squares = self._state[name]
+        counts[slots] = count = counts[slots].add_(1)
+        means[slots] = mean = means[slots].lerp_(gradient, 1 - self.betas[0])
+        squares[slots] = square = (
+            squares[slots].mul_(self.betas[1]).addcmul_(gradient, gradient, value=1 - self.betas[1])
+        )
         # value - lr · m̂ / (√v̂ + ε), with the bias corrections of each row.
-        denominator = square.div_(1 - torch.pow(self.betas[1], count)).sqrt_().add_(self.eps)
-        return value.addcdiv_(mean.div_(1 - torch.pow(self.betas[0], count)), denominator, value=-self.lr)
+        denominator = (square / (1 - torch.pow(self.betas[1], count))).sqrt_().add_(self.eps)
+        return value.addcdiv_(mean / (1 - torch.pow(self.betas[0], count)), denominator, value=-self.lr)
 
     def state_dict(self) -> dict[str, Any]:
         return {name: [state.values for state in states] for name, states in self._state.items()}
@@ -160,17 +184,6 @@ class RowAdam:
 
     def __repr__(self) -> str:
         return f"RowAdam(lr={self.lr}, weight_decay={self.weight_decay}, pull={self.pull})"
-
-
-def _touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """(index, rows) of a gradient's rows that are not zero."""
-    if gradient.is_sparse:
-        gradient = gradient.coalesce()
-        index, rows = gradient.indices()[0], gradient.values()
-    else:
-        index, rows = torch.arange(len(gradient), device=gradient.device), gradient
-    used = rows.ne(0).any(1).nonzero().squeeze(1)  # once: the host waits for how many they are
-    return index.index_select(0, used), rows.index_select(0, used)
 
 
 OPTIMIZERS = ("rowwise", "published")

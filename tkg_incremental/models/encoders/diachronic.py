@@ -71,36 +71,39 @@ class DiachronicEncoder(Encoder):
 
 
 class _Known(torch.autograd.Function):
-    # Many entities at many steps, without the temporaries of the formula above: in both directions, one array of the
-    # full size and a few of one step's.
+    # Many entities at many steps, without the temporaries of the formula above.
 
     @staticmethod
     def forward(
         ctx: Any, vectors: Tensor, frequency: Tensor, phase: Tensor, steps: Sequence[int], sizes: Sequence[int]
     ) -> Tensor:
-        ctx.save_for_backward(vectors, frequency, phase)
-        ctx.steps, ctx.sizes = steps, sizes
         channels = frequency.size(1)
         out = vectors.new_empty(sum(sizes), vectors.size(1))
-        for step, part in zip(steps, out.split(list(sizes)), strict=True):
+        # Kept for backward: reading a sine is several times cheaper than taking it.
+        sines = phase.new_empty(sum(sizes), channels)
+        for step, part, sine in zip(steps, out.split(list(sizes)), sines.split(list(sizes)), strict=True):
             n = len(part)
-            swing = torch.add(phase[:n], frequency[:n], alpha=step).sin_()
-            torch.mul(vectors[:n, :channels], swing, out=part[:, :channels])
+            torch.add(phase[:n], frequency[:n], alpha=step, out=sine).sin_()
+            torch.mul(vectors[:n, :channels], sine, out=part[:, :channels])
             part[:, channels:] = vectors[:n, channels:]
+        ctx.save_for_backward(vectors, frequency, phase, sines)
+        ctx.steps, ctx.sizes = steps, sizes
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        vectors, frequency, phase = ctx.saved_tensors
-        channels = frequency.size(1)
+        vectors, frequency, phase, sines = ctx.saved_tensors
+        channels, sizes = frequency.size(1), list(ctx.sizes)
         grad_vectors, grad_frequency, grad_phase = map(torch.zeros_like, (vectors, frequency, phase))
-        for step, part in zip(ctx.steps, grad.split(list(ctx.sizes)), strict=True):
+        for step, part, sine in zip(ctx.steps, grad.split(sizes), sines.split(sizes), strict=True):
             n, moving = len(part), part[:, :channels]
-            angle = torch.add(phase[:n], frequency[:n], alpha=step)
-            grad_vectors[:n, :channels].addcmul_(moving, angle.sin())
+            grad_vectors[:n, :channels].addcmul_(moving, sine)
             grad_vectors[:n, channels:] += part[:, channels:]
-            by_angle = angle.cos_().mul_(vectors[:n, :channels]).mul_(moving)
-            grad_phase[:n] += by_angle
-            grad_frequency[:n].add_(by_angle, alpha=step)
+            by_sine = torch.add(phase[:n], frequency[:n], alpha=step).cos_().mul_(moving)
+            grad_phase[:n] += by_sine
+            grad_frequency[:n].add_(by_sine, alpha=step)
+        # The amplitude is the same at all steps.
+        for gradient in (grad_frequency, grad_phase):
+            gradient *= vectors[:, :channels]
         return grad_vectors, grad_frequency, grad_phase, None, None
