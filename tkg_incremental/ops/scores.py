@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from typing import Any, Literal
 
 import torch
@@ -75,13 +76,11 @@ class _SampledDot(torch.autograd.Function):
         query, table, index = ctx.saved_tensors
         samples = index.size(1)
         grad_query = F.embedding_bag(index, table, per_sample_weights=grad.contiguous(), mode="sum")
-        # The other way round: sort the sample by table row, and each row of the table is a bag of queries.
-        order = index.reshape(-1).argsort()
-        counts = torch.bincount(index.reshape(-1), minlength=len(table))
+        order, first = _by_table_row(index, len(table))
         grad_table = F.embedding_bag(
             order // samples,
             query,
-            counts.cumsum(0) - counts,
+            first[:-1],
             per_sample_weights=grad.reshape(-1).index_select(0, order),
             mode="sum",
         )
@@ -103,12 +102,36 @@ class _SampledL1(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, table, index = ctx.saved_tensors
-        grad_query, grad_table = torch.empty_like(query), torch.zeros_like(table)
+        grad_query = torch.empty_like(query)
         for part, difference in _differences(query, table, index):
-            towards = difference.sign_().mul_(grad[part].unsqueeze(-1))
-            torch.sum(towards, dim=1, out=grad_query[part])
-            grad_table.index_add_(0, index[part].reshape(-1), towards.flatten(0, 1), alpha=-1)
-        return grad_query, grad_table, None
+            torch.sum(difference.sign_().mul_(grad[part].unsqueeze(-1)), dim=1, out=grad_query[part])
+        return grad_query, _l1_table_gradient(query, table, index, grad), None
+
+
+def _l1_table_gradient(query: Tensor, table: Tensor, index: Tensor, grad: Tensor) -> Tensor:
+    # The differences are taken a second time, in the order of the table's rows: each row is then a bag of them, which
+    # is several times cheaper than to add every difference to its row.
+    order, first = _by_table_row(index, len(table))
+    owner, row = order // index.size(1), index.reshape(-1).index_select(0, order)
+    weights = grad.reshape(-1).index_select(0, order).neg_()
+    grad_table = torch.zeros_like(table)
+    # Whole rows of the table, about a cache-full of samples at a time.
+    full = torch.arange(0, len(order), _VECTORS_AT_A_TIME)
+    rows = torch.cat([torch.searchsorted(first, full), torch.tensor([len(table)])]).unique_consecutive()
+    bounds = zip(rows.tolist(), first.index_select(0, rows).tolist(), strict=True)
+    for (begin, low), (end, high) in pairwise(bounds):
+        signs = table.index_select(0, row[low:high]).sub_(query.index_select(0, owner[low:high])).sign_()
+        grad_table[begin:end] = F.embedding_bag(
+            torch.arange(high - low), signs, first[begin:end] - low, per_sample_weights=weights[low:high], mode="sum"
+        )
+    return grad_table
+
+
+def _by_table_row(index: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """The order that sorts a sample by table row, and where in it each row begins, ``[rows + 1]``."""
+    flat = index.reshape(-1)
+    counts = torch.bincount(flat, minlength=rows)
+    return flat.to(torch.int32).argsort(), F.pad(counts.cumsum(0), (1, 0))
 
 
 def _differences(query: Tensor, table: Tensor, index: Tensor) -> Any:
