@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
+from tkg_incremental.ops.answers import AnswerIndex, Side
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.sampling.share import WHOLE, Share
 
@@ -34,6 +35,7 @@ class Step:
     negatives: NegativeSampler
     generator: torch.Generator
     share: Share = WHOLE
+    _deleted_answers: dict[tuple[Side, int], AnswerIndex] = field(default_factory=dict, repr=False)
 
     @property
     def timeline(self) -> Timeline:
@@ -49,6 +51,18 @@ class Step:
             with torch.no_grad():
                 known[name] = index, self.previous.encoder.rows(name, index)
         return known
+
+    def deleted_answers(self, side: Side, window: int) -> AnswerIndex:
+        """The answers that queries of this step had in the ``window`` steps before, and no longer have."""
+        if (side, window) not in self._deleted_answers:
+            self._deleted_answers[side, window] = deleted_answers(self.snapshot, side, window)
+        return self._deleted_answers[side, window]
+
+
+def deleted_answers(snapshot: Snapshot, side: Side, window: int) -> AnswerIndex:
+    """As for a step of learning."""
+    line = snapshot.timeline
+    return AnswerIndex(snapshot.deleted(window), side, line.column_of, line.num_relations, line.num_steps)
 
 
 def is_known_before(snapshot: Snapshot, axis: Axis, index: Tensor) -> Tensor:

@@ -11,10 +11,10 @@ from torch import Tensor
 from tkg_incremental.data import Snapshot
 from tkg_incremental.metrics import Evaluator, hits_at, reciprocal_rank_difference
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import SIDES, AnswerIndex, query_columns
+from tkg_incremental.ops.answers import SIDES, query_columns
 from tkg_incremental.sampling.replay import ReplaySampling
 from tkg_incremental.strategies.candidates import Negatives, by_time, draw, sampled_logits
-from tkg_incremental.strategies.step import Step
+from tkg_incremental.strategies.step import Step, deleted_answers
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.terms import Drift, Link, Losses, Replay, Term
 from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
@@ -65,10 +65,10 @@ class Successors(View):
     limit: int = 10_000
 
     def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        current, deleted = snapshot.current, snapshot.deleted(self.window)
+        current = snapshot.current
         replaced = torch.zeros(len(current), dtype=torch.bool, device=current.device)
         for side in SIDES:
-            replaced |= _answers(snapshot, deleted, side).has_answers(current)
+            replaced |= deleted_answers(snapshot, side, self.window).has_answers(current)
         rows = current[replaced]
         return rows[torch.randperm(len(rows), generator=generator, device=rows.device)[: self.limit]]
 
@@ -89,11 +89,10 @@ class Contrast(Term):
     weight: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
-        deleted = step.snapshot.deleted(self.window)
         now = step.model(rows)
         loss = now.new_zeros(())
         for side in SIDES:
-            answers = _answers(step.snapshot, deleted, side)
+            answers = step.deleted_answers(side, self.window)
             query = answers.lookup(rows)
             count = answers.counts[query]
             some = count > 0
@@ -109,11 +108,6 @@ class Contrast(Term):
 
     def examples(self, step: Step, rows: int) -> int:
         return rows * 3
-
-
-def _answers(snapshot: Snapshot, deleted: Tensor, side: str) -> AnswerIndex:
-    line = snapshot.timeline
-    return AnswerIndex(deleted, side, line.column_of, line.num_relations, line.num_steps)  # type: ignore[arg-type]
 
 
 class Supersede(Strategy):
