@@ -1,3 +1,5 @@
+import itertools
+import math
 from collections import Counter
 
 import pytest
@@ -9,7 +11,7 @@ from timelines import make_timeline, timelines
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.sampling import replay_weights, sample_replay
-from tkg_incremental.sampling.replay import ReplaySampling
+from tkg_incremental.sampling.replay import ReplaySampling, some_of
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -86,6 +88,16 @@ def test_weighted_draws_follow_the_rates(snapshot: Snapshot, sampling: ReplaySam
     expected = [size * rate / sum(rates) for rate in rates]
     chi_square = sum((counts[row] - want) ** 2 / want for row, want in zip(buffer, expected, strict=True))
     assert chi_square < 16.3
+
+
+@pytest.mark.parametrize(("count", "size"), [(5, 2), (9, 2), (13, 3)])
+def test_every_part_is_as_likely_as_any_other(count: int, size: int) -> None:
+    generator, times = seeded(), 20_000
+    found = Counter(tuple(sorted(some_of(count, size, generator).tolist())) for _ in range(times))
+    parts = math.comb(count, size)
+    assert set(found) == set(itertools.combinations(range(count), size))
+    squares = sum((n - times / parts) ** 2 / (times / parts) for n in found.values())
+    assert squares < parts + 5 * math.sqrt(2 * parts)  # of a χ² distribution, five deviations above the mean
 
 
 @pytest.mark.parametrize("sampling", ["uniform", "frequency", "inverse"])

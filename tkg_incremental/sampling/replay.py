@@ -39,12 +39,27 @@ def sample_replay(
     if len(buffer) == 0 or size == 0:
         return buffer[:0]
     if sampling == "uniform":
-        return buffer[torch.randperm(len(buffer), generator=generator, device=buffer.device)[:size]]
+        return buffer[some_of(len(buffer), size, generator, buffer.device)]
     weights = replay_weights(buffer, snapshot.current, snapshot.time, window, sampling)
     # By the inverse of the distribution function: unlike torch.multinomial it takes buffers of any size.
     upper = torch.cumsum(weights, 0)
     draws = torch.rand(size, generator=generator, device=buffer.device, dtype=upper.dtype) * upper[-1]
     return buffer[torch.searchsorted(upper, draws, right=True).clamp_(max=len(buffer) - 1)]
+
+
+def some_of(
+    count: int, size: int, generator: torch.Generator | None = None, device: torch.device | None = None
+) -> Tensor:
+    """``size`` of the numbers below ``count``, or all of them, without replacement and in no order."""
+    if size * 4 >= count:
+        return torch.randperm(count, generator=generator, device=device)[:size]
+    # Few of many: what is drawn costs what is taken, not what there is. Every set of distinct draws is as likely as any
+    # other of its size, and so are its parts.
+    numbers = torch.empty(0, dtype=torch.long, device=device)
+    while len(numbers) < size:
+        draws = torch.randint(count, (size * 3 // 2,), generator=generator, device=device)
+        numbers = torch.unique(torch.cat([numbers, draws]))
+    return numbers[torch.randperm(len(numbers), generator=generator, device=device)[:size]]
 
 
 def replay_weights(
