@@ -48,6 +48,7 @@ def test_a_base_model_is_shared(dataset: SyntheticTKG, tmp_path: Path) -> None:
         ({"strategy": FBFuture()}, "sees_future"),
         ({"base_settings": LearningSettings(epochs=1)}, "base"),
         ({"base_negatives": 7}, "base_negatives"),
+        ({"base_watches": "last"}, "base_watches"),
     ],
 )
 def test_a_base_model_of_another_run(dataset: SyntheticTKG, tmp_path: Path, options: dict[str, Any], key: str) -> None:
@@ -55,6 +56,28 @@ def test_a_base_model_of_another_run(dataset: SyntheticTKG, tmp_path: Path, opti
     other = trainer_for(dataset, **{"strategy": small("ft"), **options})
     with pytest.raises(RunFolderError, match=rf"the base model .* is of another run: its {key} is"):
         other.pretrain(base=tmp_path / "base.pt")
+
+
+class Watched(Callback):
+    """Checks what early stopping is told."""
+
+    def __init__(self, first: int) -> None:
+        self.first, self.epochs = first, 0
+
+    def on_epoch_end(self, trainer: IncrementalTrainer, learner: StepLearner, record: dict[str, float]) -> None:
+        assert record["val C@10"] == trainer.validator.hits(trainer.model, self.first, 7)
+        self.epochs += 1
+
+
+@pytest.mark.parametrize(("watches", "first"), [("all", 0), ("last", 7)])
+def test_what_stops_the_base_model(dataset: SyntheticTKG, watches: str, first: int) -> None:
+    trainer = trainer_for(dataset, small("ft"), base_watches=watches)
+    watched = Watched(first)
+    trainer.callbacks = [watched]
+    trainer.pretrain()
+    assert watched.epochs > 0
+    with pytest.raises(ValueError, match=r"base_watches must be 'all' or 'last' \(got 'first'\)"):
+        trainer_for(dataset, small("ft"), base_watches="first")
 
 
 def test_the_base_model_learns_from_the_past_alone(dataset: SyntheticTKG) -> None:

@@ -35,6 +35,7 @@ def base_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any
         "base": repr(trainer.base_settings),
         "base_autocast": trainer.base_settings.autocast,
         "base_negatives": trainer.base_negatives,
+        "base_watches": trainer.base_watches,
         "sees_future": trainer.strategy.sees_future,
     }
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -42,6 +42,8 @@ class IncrementalTrainer:
         settings: How each step is learnt.
         base_settings: How the base model is learnt; as ``settings`` by default.
         base_negatives: Negatives a side for the base model, or ``"all"``.
+        base_watches: What stops the base model: C@10 on the validation rows of ``"all"`` its steps, or of its
+            ``"last"`` one. The second goes on for longer: what will be asked of the model next resembles its last step.
         evaluator: Computes the metrics; on test rows, with the paper's definitions, by default.
         callbacks: What watches the run; progress bars by default.
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
@@ -62,6 +64,7 @@ class IncrementalTrainer:
         settings: LearningSettings | None = None,
         base_settings: LearningSettings | None = None,
         base_negatives: Negatives = "all",
+        base_watches: Literal["all", "last"] = "all",
         evaluator: Evaluator | None = None,
         callbacks: Sequence[Callback] | None = None,
         checkpoint_every: int = 10,
@@ -71,6 +74,8 @@ class IncrementalTrainer:
     ) -> None:
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
+        if base_watches not in ("all", "last"):
+            raise ValueError(f"base_watches must be 'all' or 'last' (got {base_watches!r})")
         check_shared(strategy, world)
         check_whole(model, "run_dir", run_dir)
         self.world = world
@@ -80,7 +85,7 @@ class IncrementalTrainer:
         self.strategy, self.seed = strategy, seed
         self.settings = settings or LearningSettings()
         self.base_settings = base_settings or self.settings
-        self.base_negatives = base_negatives
+        self.base_negatives, self.base_watches = base_negatives, base_watches
         self.evaluator = evaluator or Evaluator(self.timeline)
         self.evaluator.world = world
         self.validator = Evaluator(self.timeline, "val", self.evaluator.window, world=world)
@@ -195,7 +200,7 @@ class IncrementalTrainer:
         def validate() -> float:
             if strategy is self.strategy:
                 return strategy.validate(self.validator, self.model, time)
-            return self.validator.hits(self.model, 0, time)  # the base model: all steps it learns
+            return self.validator.hits(self.model, 0 if self.base_watches == "all" else time, time)
 
         snapshot, sources = Snapshot(self.timeline, time), (self.negatives, self.generator)
         return StepLearner(self.model, snapshot, strategy, settings, *sources, validate, self.world)
