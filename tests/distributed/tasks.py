@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,19 @@ def metrics(world: World) -> dict[str, Any]:
     """Everything an evaluator says of fixed models, with products of a few rows: there are many to divide."""
     ranking._SCORES_AT_A_TIME = 1 << 10
     whole = _metrics(world)
-    # The same as if the tables were wide, scored a block at a time.
+    with wide_tables():
+        return whole | {f"{name}, in blocks": value for name, value in _metrics(world).items()}
+
+
+@contextmanager
+def wide_tables() -> Iterator[None]:
+    """Ranks as if tables were wide, a block at a time."""
+    kept = ranking._WIDE, ranking._BLOCK, ranking._ANSWERS_TO_A_BLOCK
     ranking._WIDE, ranking._BLOCK, ranking._ANSWERS_TO_A_BLOCK = 0, 64, 5
-    return whole | {f"{name}, in blocks": value for name, value in _metrics(world).items()}
+    try:
+        yield
+    finally:
+        ranking._WIDE, ranking._BLOCK, ranking._ANSWERS_TO_A_BLOCK = kept
 
 
 def _metrics(world: World) -> dict[str, Any]:
@@ -181,7 +192,11 @@ def sharded(world: World) -> dict[str, Any]:
         evaluator = Evaluator(line, world=world)
         metrics, alpha = evaluator.evaluate(model, line.base_step)
         ranks = evaluator.rank(model, line.base_step, deleted=True)
+        with wide_tables():
+            in_blocks = evaluator.rank(model, line.base_step, deleted=True)
         assert ranks is not None
+        assert in_blocks is not None
+        assert all(torch.equal(value, vars(ranks)[field]) for field, value in vars(in_blocks).items())
         found[f"{kind} {name}"] = {
             "begin": begin,
             "losses": losses,

@@ -92,3 +92,15 @@ def test_scores_that_are_no_finite_numbers(value: str, rank: int) -> None:
     table, none = torch.tensor([[1.0], [float(value)], [2.0]]), torch.empty(0, dtype=torch.long)
     counts = count_ranks(torch.ones(1, 1), table, torch.tensor([0]), torch.tensor([1]), (none, none), "dot")
     assert counts.raw.tolist() == [rank]
+
+
+@pytest.mark.parametrize("similarity", ["dot", "l1", "l2"])
+def test_equal_vectors_tie_in_a_narrower_last_block(similarity: Similarity) -> None:
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(ranking._WIDE + 5, 32, generator=generator)
+    column, none = torch.tensor([5, 3005, 6005, 9005]), torch.empty(0, dtype=torch.long)
+    table[-4:] = table[column]
+    counts = count_ranks(
+        torch.randn(4, 32, generator=generator), table, torch.arange(4), column, (none, none), similarity
+    )
+    assert counts.tied.tolist() == [1, 1, 1, 1]

@@ -58,14 +58,16 @@ def test_sampled_scores_and_gradients(similarity: Similarity, data: st.DataObjec
 
 def test_a_distance_taken_a_few_vectors_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     query, table, index = draw_vectors(7, 3), draw_vectors(5, 3), torch.randint(5, (7, 4))
-    query.requires_grad_()
+    inputs = query.requires_grad_(), table.requires_grad_()
+    weights = draw_vectors(7, 4)
     whole = sampled_scores(query, table, index, "l1")
-    (gradient,) = torch.autograd.grad(whole.sum(), query)
+    gradients = torch.autograd.grad((whole * weights).sum(), inputs)
     for size in (1, 9, 13):  # less than one row, two rows, three
         monkeypatch.setattr(scores, "_VECTORS_AT_A_TIME", size)
         found = sampled_scores(query, table, index, "l1")
         assert torch.equal(found, whole)
-        assert torch.equal(torch.autograd.grad(found.sum(), query)[0], gradient)
+        for gradient, want in zip(torch.autograd.grad((found * weights).sum(), inputs), gradients, strict=True):
+            assert torch.allclose(gradient, want)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)

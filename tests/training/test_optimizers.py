@@ -1,5 +1,6 @@
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -117,6 +118,25 @@ def test_a_row_that_pauses_keeps_its_state(model: TKGModel) -> None:
         run(model, optimizer, loss, updates=1)
     run(twin, undisturbed, alone, updates=3)
     assert torch.equal(model.encoder.tables()["entity_vectors"][0], twin.encoder.tables()["entity_vectors"][0])
+
+
+def test_some_rows_are_not_pulled(model: TKGModel) -> None:
+    """Rows that the caller leaves out move as if there were no pull, the others as if all were pulled."""
+
+    def loss(m: TKGModel) -> Tensor:
+        return m(ROWS).square().sum()
+
+    def after(**options: Any) -> Tensor:
+        twin = copy.deepcopy(model)
+        run(twin, RowAdam(twin, 0.05, max_norm=1e9, **options), loss)
+        return twin.encoder.tables()["entity_vectors"].detach()
+
+    free, pulled = after(), after(pull=5.0)
+    mixed = after(pull=5.0, pulled=lambda axis, index: (index != 0) | (axis != "entity"))
+    run_apart = after(pull=5.0, pulled=lambda axis, index: torch.zeros_like(index, dtype=torch.bool))
+    assert torch.equal(run_apart, free)
+    assert not torch.allclose(mixed[0], pulled[0])
+    assert not torch.allclose(mixed[1], free[1])
 
 
 def test_pull_is_the_gradient_of_the_squared_change(model: TKGModel) -> None:

@@ -29,9 +29,8 @@ class Snapshot(Data):
         self.__dict__["_time"] = time
         if timeline is not None:
             rows = timeline.observed.at(time)
-            # Not copied: a step of a large graph has far more facts than change with it.
-            self.edge_index = rows[:, ::2].t()  # head and tail
-            self.edge_type = rows[:, 1]
+            self.edge_index = rows[:, ::2].t().contiguous()  # head and tail
+            self.edge_type = rows[:, 1].contiguous()
             self.num_nodes = timeline.num_entities
 
     @property

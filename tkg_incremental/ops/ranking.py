@@ -118,7 +118,8 @@ def pairs_of(pairs: tuple[Tensor, Tensor], answers: Tensor) -> tuple[Tensor, Ten
 class BlockScores:
     """The scores of a few answers' queries against a table, a block of columns at a time.
 
-    The last block stays: a score and what it is compared with come from the same product, so that ties are exact.
+    The last block stays: a score and what it is compared with come from the same product, or from one of the same
+    shape, so that equal vectors tie.
 
     Args:
         query: ``[Q, d]`` query vectors.
@@ -182,9 +183,12 @@ class BlockScores:
 
     def _block(self, start: int) -> Tensor:
         if start != self._start:
-            part = self._table[start : start + self._width]
+            # The last block begins earlier than it must: another width could mean another kernel, and other last bits.
+            begin = max(0, min(start, len(self._table) - self._width))
+            part = self._table[begin : begin + self._width]
             out = self._room[: len(self._query) * len(part)].view(len(self._query), len(part))
-            self._scores, self._start = all_scores(self._query, part, self._similarity, out=out), start
+            scores = all_scores(self._query, part, self._similarity, out=out)
+            self._scores, self._start = scores[:, start - begin :], start
             if len(self._query) < len(self._row_of):  # some query has several answers: a row of scores for each
                 self._scores = self._scores.index_select(0, self._row_of)
         return self._scores

@@ -113,7 +113,7 @@ def _l1_table_gradient(query: Tensor, table: Tensor, index: Tensor, grad: Tensor
     # is several times cheaper than to add every difference to its row.
     order, first = _by_table_row(index, len(table))
     owner, row = order // index.size(1), index.reshape(-1).index_select(0, order)
-    weights = grad.reshape(-1).index_select(0, order).neg_()
+    weights = grad.reshape(-1).index_select(0, order).neg_().to(table.dtype)
     grad_table = torch.zeros_like(table)
     # Whole rows of the table, about a cache-full of samples at a time.
     full = torch.arange(0, len(order), _VECTORS_AT_A_TIME)

@@ -52,6 +52,7 @@ class NegativeSampler:
         known = self.timeline.num_known[rows[:, TIME]]
         counts = answers.counts[queries]
         free = known - counts[query_of_row]
+        known.clamp_(min=1)
 
         numbers = share.by_row(
             len(rows),

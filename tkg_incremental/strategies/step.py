@@ -35,7 +35,7 @@ class Step:
     negatives: NegativeSampler
     generator: torch.Generator
     share: Share = WHOLE
-    _deleted_answers: dict[tuple[Side, int], AnswerIndex] = field(default_factory=dict, repr=False)
+    _deleted_answers: dict[tuple[Side, int], AnswerIndex] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def timeline(self) -> Timeline:
@@ -51,6 +51,10 @@ class Step:
             with torch.no_grad():
                 known[name] = index, self.previous.encoder.rows(name, index)
         return known
+
+    def forget(self) -> None:
+        """Drops what is kept of the previous model, which is another one now."""
+        self.__dict__.pop("known_before", None)
 
     def deleted_answers(self, side: Side, window: int) -> AnswerIndex:
         """The answers that queries of this step had in the ``window`` steps before, and no longer have."""

@@ -139,6 +139,9 @@ class StepLearner:
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
         self._parameters = whole_parameters(model)
+        self._whole_tables = [
+            table for table in model.encoder.tables().values() if any(table is whole for whole in self._parameters)
+        ]
 
     @property
     def rows(self) -> int:
@@ -202,7 +205,7 @@ class StepLearner:
             losses = {name: loss * scale for name, loss in losses.items()}
         self.strategy.backward(losses, self._parameters)
         if self._rowwise:
-            average_rows(self._parameters, self.world)
+            average_rows(self._whole_tables, self.world)
         if scale is not None:
             for parameter in self._parameters:
                 if parameter.grad is not None:
@@ -231,4 +234,5 @@ class StepLearner:
         self.seconds, self.history = list(state["seconds"]), list(state["history"])
         self.stopping = EarlyStopping.from_state(state["stopping"])
         self._memory.load_state_dict(state["memory"])
+        self.step.forget()
         self.optimizer.load_state_dict(state["optimizer"])

@@ -125,6 +125,7 @@ class TouchedRows:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, index in state["index"].items():
             self.index[name], self._former[name] = Growing(index), Growing(state["former"][name])
+            self._slot_of[name].fill_(-1)
             self._slot_of[name][index] = torch.arange(len(index), dtype=torch.int32, device=index.device)
         self._marked = state["marked"]
 

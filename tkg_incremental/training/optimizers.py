@@ -48,13 +48,11 @@ class PublishedAdam(torch.optim.Adam):
         self.memory: StepMemory = WholeCopy(model)
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        (group,) = self.param_groups
-        for parameter in group["params"]:
-            if parameter.grad is None:  # weight decay reaches every table, also one no term used
-                parameter.grad = torch.zeros_like(parameter)
-        norm = nn.utils.get_total_norm([parameter.grad for parameter in group["params"]])
-        # What gradients are divided by on the way, by the kernel that reads them anyway.
-        self.grad_scale = ((norm.float() + 1e-6) / self.max_norm).clamp(min=1.0)
+        for group in self.param_groups:
+            nn.utils.clip_grad_norm_(group["params"], self.max_norm)
+            for parameter in group["params"]:
+                if parameter.grad is None:  # weight decay reaches every table, also one no term used
+                    parameter.grad = torch.zeros_like(parameter)
         super().step(closure)
 
 
@@ -104,8 +102,11 @@ class RowAdam:
             )
             for name, table in self._tables.items()
         }
-        # Also by slot: how strongly the row is pulled back.
-        self._pull = {name: Growing(table.new_zeros(0, 1)) for name, table in self._tables.items()}
+        self._pull = self._no_pull()
+
+    def _no_pull(self) -> dict[str, Growing]:
+        """Also by slot: how strongly the row is pulled back."""
+        return {name: Growing(table.new_zeros(0, 1)) for name, table in self._tables.items()}
 
     def zero_grad(self) -> None:
         for table in self._tables.values():
@@ -181,6 +182,7 @@ class RowAdam:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._state = {name: tuple(map(Growing, values)) for name, values in state.items()}  # type: ignore[misc]
+        self._pull = self._no_pull()  # made again for the slots there are
 
     def __repr__(self) -> str:
         return f"RowAdam(lr={self.lr}, weight_decay={self.weight_decay}, pull={self.pull})"

@@ -200,7 +200,9 @@ class IncrementalTrainer:
         def validate() -> float:
             if strategy is self.strategy:
                 return strategy.validate(self.validator, self.model, time)
-            return self.validator.hits(self.model, 0 if self.base_watches == "all" else time, time)
+            if self.base_watches == "last":
+                return self.validator.current(self.model, time)
+            return self.validator.hits(self.model, 0, time)
 
         snapshot, sources = Snapshot(self.timeline, time), (self.negatives, self.generator)
         return StepLearner(self.model, snapshot, strategy, settings, *sources, validate, self.world)

@@ -46,6 +46,8 @@ class DiachronicEncoder(Encoder):
         if not 0 < temporal_share <= 1:
             raise ValueError(f"temporal_share must lie in (0, 1] (got {temporal_share})")
         self.temporal_channels = round(temporal_share * hidden_channels)
+        if self.temporal_channels == 0:
+            raise ValueError(f"temporal_share {temporal_share} leaves none of {hidden_channels} channels for time")
         self.add_table("entity_vectors", "entity", hidden_channels)
         self.add_table("frequency", "entity", self.temporal_channels)
         self.add_table("phase", "entity", self.temporal_channels)
