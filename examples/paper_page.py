@@ -29,8 +29,7 @@ say *not run* have not been run. The page is written by `python examples/paper_t
 `docs/results/`, which name the commit and the command of each run.
 
 All base models are trained with 500 sampled negatives a side, the dense optimiser of the released code and patience 20
-on the validation rows of their last step (that of FB_future: of all steps); all cells but the row-wise ones use that
-optimiser, too.
+on the validation rows of all their steps; all cells but the row-wise ones use that optimiser, too.
 """
 
 # Tables that other pages show: the rows of each, as (dataset, model, names of cells).

@@ -87,8 +87,6 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
         # negatives matter: against all entities it becomes surer of itself, and later steps let go of less.
         base_settings=LearningSettings(optimizer="published"),
         base_negatives=500,
-        # As at every later step, what stops it is the current step; over all steps it would stop too early.
-        base_watches="all" if strategy.sees_future else "last",
     )
     if trainer.folder is not None and trainer.folder.checkpoints:
         trainer.resume()

@@ -43,7 +43,7 @@ class IncrementalTrainer:
         base_settings: How the base model is learnt; as ``settings`` by default.
         base_negatives: Negatives a side for the base model, or ``"all"``.
         base_watches: What stops the base model: C@10 on the validation rows of ``"all"`` its steps, or of its
-            ``"last"`` one. The second goes on for longer: what will be asked of the model next resembles its last step.
+            ``"last"`` one. The second goes on for several times as long, and remembers more of what is over by then.
         evaluator: Computes the metrics; on test rows, with the paper's definitions, by default.
         callbacks: What watches the run; progress bars by default.
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
