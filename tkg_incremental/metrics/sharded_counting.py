@@ -56,7 +56,7 @@ def _count(answers: Answers, candidates: Tensor, columns: Tensor, similarity: Si
     room = blocking.room(candidates, len(answers))
     for some in blocking.chunks(answers.column):
         scores = BlockScores(answers.query, answers.owner[some], candidates, similarity, blocking.width, room)
-        # Whoever has the answer says what its score is, from the same product that the others are compared in.
+        # Whoever has the answer says what its score is, from a product of the shape that the others are compared in.
         own = scores.at(column[some])
         with shards.world.talking("scores"):
             dist.all_reduce(own)

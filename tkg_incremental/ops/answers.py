@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.keys import lexsort, pack, segment_arange
+from tkg_incremental.ops.keys import expand_spans, lexsort, pack
 
 Side = Literal["head", "tail"]
 SIDES: tuple[Side, Side] = ("tail", "head")
@@ -68,12 +68,8 @@ class AnswerIndex:
 
     def expand(self, queries: Tensor) -> tuple[Tensor, Tensor]:
         """The answers of ``queries`` end to end: (index into ``queries``, column), each ``[M]``."""
-        counts = self.counts[queries]
-        inside = segment_arange(counts)
-        owner = torch.repeat_interleave(
-            torch.arange(len(queries), device=queries.device), counts, output_size=len(inside)
-        )
-        return owner, self.columns[self.start[queries][owner] + inside]
+        owner, place = expand_spans(self.start[queries], self.counts[queries])
+        return owner, self.columns[place]
 
     def _key(self, rows: Tensor) -> Tensor:
         given = query_columns(self.side)[0]

@@ -63,3 +63,14 @@ def segment_arange(counts: Tensor) -> Tensor:
     total = int(ends[-1]) if counts.numel() else 0
     start = torch.repeat_interleave(ends - counts, counts, output_size=total)
     return torch.arange(total, device=counts.device) - start
+
+
+def expand_spans(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The places ``start … start+count-1`` of spans end to end: (which span, place).
+
+    >>> expand_spans(torch.tensor([7, 4, 0]), torch.tensor([2, 0, 3]))
+    (tensor([0, 0, 2, 2, 2]), tensor([7, 8, 0, 1, 2]))
+    """
+    inside = segment_arange(counts)
+    span = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(inside))
+    return span, start[span] + inside

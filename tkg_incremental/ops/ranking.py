@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import scatter
 
-from tkg_incremental.ops.keys import segment_arange
+from tkg_incremental.ops.keys import expand_spans
 from tkg_incremental.ops.scores import Similarity, all_scores
 
 # Scores held at a time: large enough for an efficient product, small enough to stay in the cache while counted.
@@ -108,11 +108,8 @@ def count_ranks(
 def pairs_of(pairs: tuple[Tensor, Tensor], answers: Tensor) -> tuple[Tensor, Tensor]:
     """Those (answer, column) pairs, by ascending answer, whose answer is one of ``answers``, numbered by these."""
     low, high = (torch.searchsorted(pairs[0], answers, right=right) for right in (False, True))
-    inside = segment_arange(high - low)
-    which = torch.repeat_interleave(
-        torch.arange(len(answers), device=answers.device), high - low, output_size=len(inside)
-    )
-    return which, pairs[1][low[which] + inside]
+    which, place = expand_spans(low, high - low)
+    return which, pairs[1][place]
 
 
 class BlockScores:

@@ -88,7 +88,7 @@ class _SampledDot(torch.autograd.Function):
 
 
 class _SampledL1(torch.autograd.Function):
-    # Torch has no sampled distance, so the gathered vectors are written: a cache-full at a time, into one buffer.
+    # Torch has no sampled distance, so the gathered vectors are written: a cache-full at a time.
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor) -> Tensor:
