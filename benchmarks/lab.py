@@ -117,8 +117,7 @@ class Lab:
 
     def learner(self, model: str, strategy: Strategy, optimizer: str = "rowwise") -> StepLearner:
         """Learns step :attr:`time`; its ``_train()`` is one epoch without validation."""
-        trainer = self.trainer(model, strategy, optimizer)
-        return trainer._learner(self.time, strategy, trainer.settings)
+        return self.trainer(model, strategy, optimizer)._learner(self.time)
 
     # Timing --------------------------------------------------------------------------------------------
 

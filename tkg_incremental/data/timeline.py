@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
@@ -104,6 +105,12 @@ class Timeline:
     def known_entities(self, step: int) -> Tensor:
         """Every entity with a row of any split at a step ≤ ``step``."""
         return self.order[: int(self.num_known[step])]
+
+    def knowing(self, step: int) -> Timeline:
+        """The same timeline to one who knows at every earlier step, too, whoever is known at ``step``."""
+        twin = copy.copy(self)
+        twin.num_known = self.num_known.clamp(min=int(self.num_known[step]))
+        return twin
 
     # True answers --------------------------------------------------------------------------------------
 

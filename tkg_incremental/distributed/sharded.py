@@ -33,6 +33,9 @@ class ShardedEncoder(Encoder):
             return super().rows(name, index)
         return self._lookup.rows(name, index)
 
+    def has_dense_rows(self, index: Tensor) -> bool:
+        return False
+
     def tables(self, axis: Axis | None = None) -> dict[str, nn.Parameter]:
         """Tables as this process has them: its own rows, of those that are spread."""
         tables: dict[str, Any] = super().tables(axis)

@@ -73,9 +73,16 @@ class Encoder(nn.Module):
         if self._former is not None:
             return self._former.former(name, index)
         table = self.get_parameter(name)
-        if self.sparse_gradients and index.numel() * _FEW < len(table):
+        if self._is_sparse(index, len(table)):
             return F.embedding(index, table, sparse=True)
         return look_up(table, index)
+
+    def _is_sparse(self, index: Tensor, rows: int) -> bool:
+        return self.sparse_gradients and index.numel() * _FEW < rows
+
+    def has_dense_rows(self, index: Tensor) -> bool:
+        """Whether rows of entities come straight from the tables, with gradients of the tables' size."""
+        return self._former is None and not self._is_sparse(index, self.sizes["entity"])
 
     def as_before(self, former: FormerRows) -> Encoder:
         """This encoder with its rows as they once were; shares the tables, and does not learn."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import scatter
 
+from tkg_incremental.ops import native
 from tkg_incremental.ops.keys import expand_spans
 from tkg_incremental.ops.scores import Similarity, all_scores
 
@@ -133,7 +134,7 @@ class BlockScores:
         asked, self._row_of = torch.unique_consecutive(owner, return_inverse=True)
         self._query, self._table, self._similarity = query.index_select(0, asked), table, similarity
         self._width, self._room = width, room
-        self._scores, self._start = room, -1
+        self._block, self._start = Block(room, 0), -1
 
     def at(self, column: Tensor) -> Tensor:
         """The score of each answer, ``[b] → [b]``; 0 where its column is -1."""
@@ -141,9 +142,9 @@ class BlockScores:
         block = column.div(self._width, rounding_mode="floor")
         there = [0] if len(self._table) <= self._width else torch.unique(block[column >= 0]).tolist()
         for number in there if len(self._table) else []:
-            scores = self._block(number * self._width)
-            inside = (column - number * self._width).clamp(0, scores.size(1) - 1)
-            own = torch.where(block == number, scores.gather(1, inside[:, None]).squeeze(1), own)
+            scores = self._scores(number * self._width)
+            inside = (column - number * self._width).clamp(0, scores.width - 1)
+            own = torch.where(block == number, scores.at(self._row_of, inside), own)
         return own
 
     def count(self, own: Tensor, column: Tensor, ignored: tuple[Tensor, Tensor]) -> Tensor:
@@ -154,21 +155,18 @@ class BlockScores:
             column: ``[b]`` their places, or -1 for an answer that is not in the table.
             ignored: (answer, column) pairs.
         """
-        better, tied = own.new_zeros(2, len(own), dtype=torch.long)
-        ahead, apart = own.new_zeros(2, len(own))
+        higher, lower, better, tied = own.new_zeros(4, len(own), dtype=torch.long)
         starts = range(0, len(self._table), self._width)
         for start, (answer, other) in zip(starts, self._by_block(ignored, len(starts)), strict=True):
-            scores = self._block(start)
+            scores = self._scores(start)
             if len(answer):
-                theirs, mine = scores[answer, other - start], own[answer]
+                theirs, mine = scores.at(self._row_of[answer], other - start), own[answer]
                 better += _count(theirs > mine, answer, len(own))
                 tied += _count((theirs == mine) & (other != column[answer]), answer, len(own))
-            _sum_signs(scores, own[:, None], ahead, apart)
+            scores.count(self._row_of, own, higher, lower)
             self._start = -1  # used up
         itself = (column >= 0).long()
-        return torch.stack(
-            [((apart + ahead) / 2).long(), len(self._table) - apart.long() - itself, better, tied], dim=1
-        )
+        return torch.stack([higher, len(self._table) - higher - lower - itself, better, tied], dim=1)
 
     def _by_block(self, pairs: tuple[Tensor, Tensor], blocks: int) -> Iterable[tuple[Tensor, Tensor]]:
         if blocks == 1:
@@ -178,32 +176,59 @@ class BlockScores:
         sizes = torch.bincount(block, minlength=blocks).tolist()
         return zip(pairs[0][order].split(sizes), pairs[1][order].split(sizes), strict=True)
 
-    def _block(self, start: int) -> Tensor:
+    def _scores(self, start: int) -> Block:
         if start != self._start:
             # The last block begins earlier than it must: another width could mean another kernel, and other last bits.
             begin = max(0, min(start, len(self._table) - self._width))
             part = self._table[begin : begin + self._width]
             out = self._room[: len(self._query) * len(part)].view(len(self._query), len(part))
-            scores = all_scores(self._query, part, self._similarity, out=out)
-            self._scores, self._start = scores[:, start - begin :], start
-            if len(self._query) < len(self._row_of):  # some query has several answers: a row of scores for each
-                self._scores = self._scores.index_select(0, self._row_of)
-        return self._scores
+            self._block = Block(all_scores(self._query, part, self._similarity, out=out), start - begin)
+            self._start = start
+        return self._block
 
 
-def _sum_signs(scores: Tensor, own: Tensor, ahead: Tensor, apart: Tensor) -> None:
-    """Adds to ``ahead`` ``[b]`` how many more scores of each row ``[b, n]`` are higher than its own ``[b, 1]`` than
-    lower, and to ``apart`` how many are either; ``scores`` are used up.
+class Block:
+    """Scores of queries against some columns of a table.
 
-    Sums of signs cost a fifth of comparing twice.
+    Args:
+        scores: ``[Q, n]``.
+        skip: The first so many columns belong to an earlier block.
     """
-    # Sums of ones are exact in 32 bits for up to 16 million candidates. What has no difference, two infinities or a
-    # score that is no number, has the sign 0: a tie.
+
+    def __init__(self, scores: Tensor, skip: int) -> None:
+        self._scores, self._skip = scores, skip
+
+    @property
+    def width(self) -> int:
+        return self._scores.size(1) - self._skip
+
+    def at(self, row: Tensor, column: Tensor) -> Tensor:
+        return self._scores[row, column + self._skip]
+
+    def count(self, row_of: Tensor, own: Tensor, higher: Tensor, lower: Tensor) -> None:
+        """Adds to ``higher`` and ``lower`` ``[b]`` how many scores of each answer's row are so, compared with its
+        ``own``. The scores are used up."""
+        if native.takes(self._scores, own):
+            whole, width = self._scores, self._scores.size(1)
+            native.call("count_scores", whole, width, self._skip, self.width, row_of, own, len(own), higher, lower)
+            return
+        scores = self._scores[:, self._skip :]
+        if len(scores) < len(own):  # some query has several answers: a row of scores for each
+            scores = scores.index_select(0, row_of)
+        _sum_signs(scores, own[:, None], higher, lower)
+
+
+def _sum_signs(scores: Tensor, own: Tensor, higher: Tensor, lower: Tensor) -> None:
+    # Sums of signs cost a fifth of comparing twice. They are exact in 32 bits for up to 16 million candidates. What has
+    # no difference, two infinities or a score that is no number, has the sign 0: a tie.
+    ahead, apart = own.new_zeros(2, len(own))
     # A cache-full at a time: there are five walks.
     for part in scores.split(max(1, _SIGNS_AT_A_TIME // max(1, len(scores))), dim=1):
         signs = part.sub_(own).sign_()
         ahead += signs.sum(1)
         apart += signs.abs_().sum(1)
+    higher += ((apart + ahead) / 2).long()
+    lower += ((apart - ahead) / 2).long()
 
 
 def _count(hits: Tensor, group: Tensor, groups: int) -> Tensor:

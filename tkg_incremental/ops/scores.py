@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from tkg_incremental.ops import native
+
 Similarity = Literal["dot", "l1", "l2"]
 
 # Gathered vectors at a time in the kernels that have to write them: they stay in the cache until they are used.
@@ -33,6 +35,11 @@ def all_scores(query: Tensor, table: Tensor, similarity: Similarity, out: Tensor
     """Every query against every row of a table, ``[B, d] × [N, d] → [B, N]``; into ``out`` where that can be."""
     if similarity == "dot":
         return torch.mm(query, table.t(), out=out)
+    learns = torch.is_grad_enabled() and (query.requires_grad or table.requires_grad)
+    if similarity == "l1" and native.takes(query, table) and not learns:
+        out = query.new_empty(len(query), len(table)) if out is None else out
+        native.call("all_distances", query.contiguous(), table.contiguous(), out, *out.shape, query.size(1))
+        return out
     return torch.cdist(query, table, p=1.0 if similarity == "l1" else 2.0).neg_()
 
 
@@ -44,11 +51,43 @@ def sampled_scores(query: Tensor, table: Tensor, index: Tensor, similarity: Simi
     if similarity == "dot" and index.size(1) >= len(table):
         # More draws than there are candidates: all scores are fewer.
         return all_scores(query, table, similarity).gather(1, index)
+    if similarity in _KINDS and native.takes(query, table, index):
+        return _Sampled.apply(query, table, index, _KINDS[similarity])
     if query.device.type == "cpu" and similarity == "dot":
         return _SampledDot.apply(query, table, index)
     if query.device.type == "cpu" and similarity == "l1":
         return _SampledL1.apply(query, table, index)
     return compare(query.unsqueeze(1), F.embedding(index, table), similarity)
+
+
+_KINDS = {"dot": 0, "l1": 1}
+
+
+class _Sampled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor, kind: int) -> Tensor:
+        query, table, index = query.contiguous(), table.contiguous(), index.contiguous()
+        ctx.save_for_backward(query, table, index)
+        ctx.kind = kind
+        scores = query.new_empty(index.shape)
+        native.call("sampled_scores", kind, query, table, index, scores, *index.shape, query.size(1))
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        query, table, index = ctx.saved_tensors
+        grad = grad.contiguous()
+        (rows, samples), width, threads = index.shape, query.size(1), torch.get_num_threads()
+        grad_query, grad_table = torch.empty_like(query), torch.empty_like(table)
+        native.call("sampled_query_gradient", ctx.kind, query, table, index, grad, grad_query, rows, samples, width)
+        scratch = index.new_zeros(threads, len(table)), torch.empty_like(index), torch.empty_like(grad)
+        native.call(
+            "sampled_table_gradient",
+            *(ctx.kind, query, table, index, grad, grad_table, rows, samples, len(table), width),
+            *scratch,
+        )
+        return grad_query, grad_table, None, None
 
 
 class _SampledDot(torch.autograd.Function):

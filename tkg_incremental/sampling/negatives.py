@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
-from tkg_incremental.ops.answers import TIME, Side
+from tkg_incremental.ops import native
+from tkg_incremental.ops.answers import TIME, AnswerIndex, Side
 from tkg_incremental.ops.keys import contains, segment_arange
 from tkg_incremental.sampling.share import WHOLE, Share
 
@@ -46,30 +47,37 @@ class NegativeSampler:
         if count < 1:
             raise ValueError(f"count must be at least 1 (got {count})")
         answers = self.timeline.answers(side, "train")
-        # Rows that share a query share its answers: one sorted list for the distinct queries of the batch.
-        queries, query_of_row = torch.unique(answers.lookup(rows), return_inverse=True)
-        owner, taken = answers.expand(queries)
-        known = self.timeline.num_known[rows[:, TIME]]
-        counts = answers.counts[queries]
-        free = known - counts[query_of_row]
-        known.clamp_(min=1)
-
+        query_of_row, known = answers.lookup(rows), self.timeline.num_known[rows[:, TIME]]
         numbers = share.by_row(
             len(rows),
             lambda n: torch.empty(n, count, dtype=torch.long, device=rows.device).random_(generator=generator),
-        )
-        columns = numbers % known[:, None]
-        stride = self.timeline.num_entities + 1
-        keys = owner * stride + taken
-        row, place = _true_answers(keys, query_of_row * stride, columns)
-        query = query_of_row[row]
-        number = numbers[row, place] // known[row] % free[row].clamp(min=1)
-        below = torch.searchsorted(keys - segment_arange(counts), number + query * stride, right=True)
-        columns[row, place] = number + below - (counts.cumsum(0) - counts)[query]
-        return columns, free > 0
+        ).contiguous()
+        free = known - answers.counts[query_of_row]
+        if native.takes(numbers):
+            start, taken = answers.start[query_of_row], answers.counts[query_of_row]
+            native.call("choose_negatives", numbers, known, answers.columns, start, taken, *numbers.shape)
+            return numbers, free > 0
+        return _choose(numbers, known, answers, query_of_row, free), free > 0
 
     def __repr__(self) -> str:
         return f"NegativeSampler({self.timeline!r})"
+
+
+def _choose(numbers: Tensor, known: Tensor, answers: AnswerIndex, query_of_row: Tensor, free: Tensor) -> Tensor:
+    """Columns ``[B, K]`` from random numbers ``[B, K]``."""
+    # Rows that share a query share its answers: one sorted list for the distinct queries of the batch.
+    queries, query_of_row = torch.unique(query_of_row, return_inverse=True)
+    owner, taken = answers.expand(queries)
+    counts, known = answers.counts[queries], known.clamp(min=1)
+    columns = numbers % known[:, None]
+    stride = int(known.max()) + 1 if len(known) else 1
+    keys = owner * stride + taken
+    row, place = _true_answers(keys, query_of_row * stride, columns)
+    query = query_of_row[row]
+    number = numbers[row, place] // known[row] % free[row].clamp(min=1)
+    below = torch.searchsorted(keys - segment_arange(counts), number + query * stride, right=True)
+    columns[row, place] = number + below - (counts.cumsum(0) - counts)[query]
+    return columns
 
 
 def _true_answers(keys: Tensor, base: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tkg_incremental.training.trainer import IncrementalTrainer
 
 # Goes up with every change of what a checkpoint holds.
-FORMAT = 2
+FORMAT = 3
 
 
 def base_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any]:
@@ -31,11 +31,11 @@ def base_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any
         "facts": _digest(trainer.timeline.observed.rows),
         "model": trainer.result.model,
         "options": dict(trainer.model.options),
-        "seed": trainer.seed,
+        "base_seed": trainer.base_seed,
         "base": repr(trainer.base_settings),
         "base_autocast": trainer.base_settings.autocast,
         "base_negatives": trainer.base_negatives,
-        "base_watches": trainer.base_watches,
+        "base_candidates": trainer.base_candidates,
         "sees_future": trainer.strategy.sees_future,
     }
 
@@ -52,6 +52,7 @@ def run_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any]
         "format": FORMAT,
         "version": tkg_incremental.__version__,
         **base_fingerprint(trainer, variant),
+        "seed": trainer.seed,
         "sizes": dict(trainer.model.encoder.sizes),
         "held_out": [_digest(split.rows) for split in (trainer.timeline.val, trainer.timeline.test)],
         "strategy": trainer.strategy.name,
@@ -59,6 +60,7 @@ def run_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any]
         "terms": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(trainer.strategy)),
         "watches": trainer.strategy.watches,
         "settings": repr(trainer.settings),
+        "new_entities": trainer.new_entities,
         "autocast": trainer.settings.autocast,
         "evaluator": {name: getattr(evaluator, name) for name in ("split", "window", "per_query", "average_from")},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -41,9 +41,15 @@ class IncrementalTrainer:
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
         settings: How each step is learnt.
         base_settings: How the base model is learnt; as ``settings`` by default.
+        base_seed: Seed of the base model's training; as ``seed`` by default. By it, runs of several seeds can share a
+            base model.
         base_negatives: Negatives a side for the base model, or ``"all"``.
-        base_watches: What stops the base model: C@10 on the validation rows of ``"all"`` its steps, or of its
-            ``"last"`` one. The second goes on for several times as long, and remembers more of what is over by then.
+        base_candidates: What the facts of the base model are held against while it is trained and validated:
+            entities known at the ``"own"`` step of a fact, as in the paper, or at the ``"last"`` step of the base
+            model, as in the released code.
+        new_entities: Entities that appear after the base model start ``"fresh"`` from the initial distribution, as in
+            the paper, or are ``"kept"`` as they are, as in the released code: weight decay has taken them to about zero
+            by then.
         evaluator: Computes the metrics; on test rows, with the paper's definitions, by default.
         callbacks: What watches the run; progress bars by default.
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
@@ -63,8 +69,10 @@ class IncrementalTrainer:
         device: str = "auto",
         settings: LearningSettings | None = None,
         base_settings: LearningSettings | None = None,
+        base_seed: int | None = None,
         base_negatives: Negatives = "all",
-        base_watches: Literal["all", "last"] = "all",
+        base_candidates: Literal["own", "last"] = "own",
+        new_entities: Literal["fresh", "kept"] = "fresh",
         evaluator: Evaluator | None = None,
         callbacks: Sequence[Callback] | None = None,
         checkpoint_every: int = 10,
@@ -74,25 +82,27 @@ class IncrementalTrainer:
     ) -> None:
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
-        if base_watches not in ("all", "last"):
-            raise ValueError(f"base_watches must be 'all' or 'last' (got {base_watches!r})")
+        if base_candidates not in ("own", "last"):
+            raise ValueError(f"base_candidates must be 'own' or 'last' (got {base_candidates!r})")
+        if new_entities not in ("fresh", "kept"):
+            raise ValueError(f"new_entities must be 'fresh' or 'kept' (got {new_entities!r})")
         check_shared(strategy, world)
         check_whole(model, "run_dir", run_dir)
         self.world = world
         place = world.place(device)
         self.model = model.to(place)
         self.timeline: Timeline = dataset.timeline.to(place)
-        self.strategy, self.seed = strategy, seed
+        self.strategy, self.seed, self.base_seed = strategy, seed, seed if base_seed is None else base_seed
         self.settings = settings or LearningSettings()
         self.base_settings = base_settings or self.settings
-        self.base_negatives, self.base_watches = base_negatives, base_watches
+        self.base_negatives, self.base_candidates = base_negatives, base_candidates
+        self.new_entities = new_entities
         self.evaluator = evaluator or Evaluator(self.timeline)
         self.evaluator.world = world
         self.validator = Evaluator(self.timeline, "val", self.evaluator.window, world=world)
         self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
         self.checkpoint_every = checkpoint_every
-        self.negatives = NegativeSampler(self.timeline)
-        self.generator = torch.Generator(place).manual_seed(seed)
+        self.generator = torch.Generator(place).manual_seed(self.base_seed)
         self.base_is_ready = False
         names = (type(dataset).__name__, type(model).__name__, strategy.name)
         self.result = Result(*names, seed=seed, num_steps=self.timeline.num_steps)
@@ -122,9 +132,7 @@ class IncrementalTrainer:
         if base is not None and self.world.tell(base.exists()):
             self._load_base(base)
         else:
-            last = self.timeline.num_steps - 1 if self.strategy.sees_future else self.timeline.base_step
-            strategy = Strategy([Link(History(), self.base_negatives)], "base")
-            self._learn(last, strategy, self.base_settings)
+            self._learn(self._active or self._base_learner())
             with self.world.first() as is_first:
                 if is_first and base is not None:
                     save_verified({"about": self._about_base, "weights": self.model.state_dict()}, base)
@@ -165,7 +173,7 @@ class IncrementalTrainer:
         # Who has seen the future knows everybody already.
         if self._active is None and time > self.timeline.base_step and not self.strategy.sees_future:
             self._initialise_new(time)
-        learner = self._learn(time, self.strategy, self.settings)
+        learner = self._learn(self._active or self._learner(time))
         metrics, alpha = self.evaluator.evaluate(self.model, time)
         seconds = learner.seconds
         self.result.add(
@@ -183,8 +191,7 @@ class IncrementalTrainer:
         self._write_results()  # also the model: a run that is stopped here can be asked already
         self._tell("on_step_end", self.result.steps[-1])
 
-    def _learn(self, time: int, strategy: Strategy, settings: LearningSettings) -> StepLearner:
-        learner = self._active or self._learner(time, strategy, settings)
+    def _learn(self, learner: StepLearner) -> StepLearner:
         self._active = learner
         self._tell("on_step_begin", learner)
         while not learner.is_over:
@@ -196,19 +203,33 @@ class IncrementalTrainer:
         self._active = None
         return learner
 
-    def _learner(self, time: int, strategy: Strategy, settings: LearningSettings) -> StepLearner:
+    def _learner(self, time: int) -> StepLearner:
         def validate() -> float:
-            if strategy is self.strategy:
-                return strategy.validate(self.validator, self.model, time)
-            if self.base_watches == "last":
-                return self.validator.current(self.model, time)
-            return self.validator.hits(self.model, 0, time)
+            return self.strategy.validate(self.validator, self.model, time)
 
-        snapshot, sources = Snapshot(self.timeline, time), (self.negatives, self.generator)
-        return StepLearner(self.model, snapshot, strategy, settings, *sources, validate, self.world)
+        return self._make_learner(self.timeline, time, self.strategy, self.settings, validate)
+
+    def _base_learner(self) -> StepLearner:
+        last = self.timeline.num_steps - 1 if self.strategy.sees_future else self.timeline.base_step
+        line = self.timeline.knowing(last) if self.base_candidates == "last" else self.timeline
+        validator = Evaluator(line, "val", world=self.world)
+
+        def validate() -> float:
+            return validator.hits(self.model, 0, last)
+
+        strategy = Strategy([Link(History(), self.base_negatives)], "base")
+        return self._make_learner(line, last, strategy, self.base_settings, validate)
+
+    def _make_learner(
+        self, line: Timeline, time: int, strategy: Strategy, settings: LearningSettings, validate: Callable[[], float]
+    ) -> StepLearner:
+        sources = NegativeSampler(line), self.generator
+        return StepLearner(self.model, Snapshot(line, time), strategy, settings, *sources, validate, self.world)
 
     def _initialise_new(self, time: int) -> None:
         """Entities that appear at this step, and the step itself, start from the initial distribution."""
+        if self.new_entities == "kept":
+            return
         fresh = torch.Generator().manual_seed(self.seed * 1_000_003 + time)
         known = self.timeline.num_known
         new = self.timeline.order[int(known[time - 1]) : int(known[time])]
@@ -256,12 +277,7 @@ class IncrementalTrainer:
         self._active = None  # what was under way when this trainer was interrupted
         active = state["active"]
         if active is not None:
-            time = active["time"]
-            if self.base_is_ready:
-                learner = self._learner(time, self.strategy, self.settings)
-            else:
-                strategy = Strategy([Link(History(), self.base_negatives)], "base")
-                learner = self._learner(time, strategy, self.base_settings)
+            learner = self._learner(active["time"]) if self.base_is_ready else self._base_learner()
             learner.load_state_dict(active["learner"])
             self._active = learner
         # Last: making the learner above drew from the generator. A device has a state of its own kind, so a run that

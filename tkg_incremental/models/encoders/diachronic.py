@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
+from tkg_incremental.ops import native
 
 
 class DiachronicEncoder(Encoder):
@@ -65,11 +66,43 @@ class DiachronicEncoder(Encoder):
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         index = order[: max(sizes)]
-        vectors, frequency, phase = (self.rows(name, index) for name in ("entity_vectors", "frequency", "phase"))
-        return _Known.apply(vectors, frequency, phase, steps, sizes)
+        names = ("entity_vectors", "frequency", "phase")
+        if self.has_dense_rows(index) and native.takes(*(tables := [self.get_parameter(name) for name in names])):
+            return _KnownOfTables.apply(*tables, index, steps, sizes)
+        return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)
+
+
+class _KnownOfTables(torch.autograd.Function):
+    # Straight from the tables, and the gradients straight into theirs.
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        vectors: Tensor,
+        frequency: Tensor,
+        phase: Tensor,
+        index: Tensor,
+        steps: Sequence[int],
+        sizes: Sequence[int],
+    ) -> Tensor:
+        when = torch.tensor([list(steps), list(sizes)])
+        ctx.save_for_backward(vectors, frequency, phase, index, when)
+        out = vectors.new_empty(sum(sizes), vectors.size(1))
+        widths = vectors.size(1), frequency.size(1)
+        native.call("diachronic_vectors", vectors, frequency, phase, index, *when, len(steps), *widths, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        *tables, index, when = ctx.saved_tensors
+        gradients = [torch.zeros_like(table) for table in tables]
+        widths = tables[0].size(1), tables[1].size(1)
+        native.call("diachronic_gradients", *tables, index, *when, when.size(1), *widths, grad.contiguous(), *gradients)
+        return *gradients, None, None, None
 
 
 class _Known(torch.autograd.Function):

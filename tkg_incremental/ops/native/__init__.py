@@ -1,0 +1,57 @@
+"""Kernels in C for tensors on the CPU, compiled when the package is installed.
+
+Where there was no compiler, or a tensor is of another kind than they take, the same functions in torch do the work:
+they are what the kernels are tested against. ``TKG_INCREMENTAL_NATIVE=0`` in the environment leaves the kernels out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def _load() -> ctypes.CDLL | None:
+    if os.environ.get("TKG_INCREMENTAL_NATIVE", "1") == "0":
+        return None
+    spec = importlib.util.find_spec(f"{__name__}._kernels")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        # After torch, so that both find one and the same OpenMP, with one pool of threads.
+        return ctypes.CDLL(spec.origin)
+    except OSError:  # made for another machine
+        return None
+
+
+_KERNELS = _load()
+
+
+def is_available() -> bool:
+    """Whether the kernels were compiled and are in use."""
+    return _KERNELS is not None
+
+
+def takes(*tensors: Tensor) -> bool:
+    """Whether the kernels can work on these tensors: on the CPU, of 32-bit floats or 64-bit integers."""
+    return _KERNELS is not None and all(
+        tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.int64) for tensor in tensors
+    )
+
+
+def call(name: str, *arguments: Tensor | int) -> None:
+    """Calls a kernel: tensors go by their address and must be contiguous, numbers as they are; the number of threads is
+    added."""
+    assert _KERNELS is not None
+    converted: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            assert argument.is_contiguous(), f"{name} takes contiguous tensors"
+            converted.append(ctypes.c_void_p(argument.data_ptr()))
+        else:
+            converted.append(ctypes.c_int64(argument))
+    getattr(_KERNELS, name)(*converted, ctypes.c_int64(torch.get_num_threads()))
