@@ -13,7 +13,7 @@ TORCH := $(shell sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints.txt)
 EXTRAS := dev,docs,export,report,tensorboard,yaml
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
-PIP_DEPENDENCIES := setup.cfg pyproject.toml constraints.txt
+PIP_DEPENDENCIES := setup.cfg setup.py pyproject.toml constraints.txt $(wildcard tkg_incremental/ops/native/*.[ch])
 
 # A mirror of the raw files beside the checkout, for machines without internet access.
 ifeq ($(strip $(TKG_INCREMENTAL_MIRROR)),)

@@ -50,6 +50,16 @@ def test_who_is_known_when(drawn: tuple[Timeline, TimelineOracle]) -> None:
         assert timeline.order.tolist()[: len(known)] == known
 
 
+@given(timelines())
+def test_knowing_whoever_is_known_later(drawn: tuple[Timeline, TimelineOracle]) -> None:
+    timeline, oracle = drawn
+    for last in range(oracle.num_steps):
+        twin = timeline.knowing(last)
+        for step in range(oracle.num_steps):
+            assert set(twin.known_entities(step).tolist()) == oracle.known_entities(max(step, last))
+            assert set(timeline.known_entities(step).tolist()) == oracle.known_entities(step)
+
+
 @pytest.mark.parametrize("column", range(4))
 @pytest.mark.parametrize("wrong", [-1, 100])
 def test_ids_out_of_range(column: int, wrong: int) -> None:

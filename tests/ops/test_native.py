@@ -1,0 +1,158 @@
+"""The kernels in C give what the same functions in torch give, which the oracles judge."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.models.encoders import DiachronicEncoder
+from tkg_incremental.ops import native
+from tkg_incremental.ops.answers import SIDES, Side
+from tkg_incremental.ops.ranking import count_ranks
+from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
+from tkg_incremental.sampling import NegativeSampler
+
+needs_kernels = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
+SIZES = st.integers(1, 37)
+
+
+def test_the_kernels_were_compiled() -> None:
+    if os.environ.get("CI") is None and not native.is_available():
+        pytest.skip("no compiler was there when the package was installed")
+    assert native.is_available()
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "three threads"])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def in_torch(work: Callable[[], Any]) -> Any:
+    """What ``work`` gives without the kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "_KERNELS", None)
+        return work()
+
+
+def draw_vectors(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@needs_kernels
+@pytest.mark.parametrize("similarity", ["dot", "l1"])
+@given(queries=SIZES, samples=SIZES, rows=st.integers(1, 9), width=SIZES, seed=st.integers(0, 5))
+def test_sampled_scores(
+    threads: int, similarity: Similarity, queries: int, samples: int, rows: int, width: int, seed: int
+) -> None:
+    query = draw_vectors(queries, width, seed=seed).requires_grad_()
+    table = draw_vectors(rows, width, seed=seed + 1)
+    table[0] = query[0].detach()  # a distance of 0, which has the gradient 0
+    table.requires_grad_()
+    index = torch.randint(rows, (queries, samples), generator=torch.Generator().manual_seed(seed))
+    weights = draw_vectors(queries, samples, seed=seed + 2)
+
+    def work() -> tuple[Tensor, ...]:
+        scores = sampled_scores(query, table, index, similarity)
+        return scores, *torch.autograd.grad((scores * weights).sum(), (query, table))
+
+    for found, wanted in zip(work(), in_torch(work), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+@needs_kernels
+def test_a_score_has_the_same_bits_wherever_it_stands(threads: int) -> None:
+    query, table = draw_vectors(5, 30), draw_vectors(3, 30)
+    for kind in ("dot", "l1"):
+        scores = sampled_scores(query, table, torch.ones(5, 2, dtype=torch.long), kind)  # type: ignore[arg-type]
+        assert (scores == scores[:, :1]).all()
+    distances = all_scores(query, table[[1, 0, 1, 2, 1, 1, 0, 1]], "l1")
+    assert (distances[:, [0, 2, 4, 5, 7]] == distances[:, :1]).all()
+
+
+@needs_kernels
+@given(queries=st.integers(0, 150), rows=st.integers(1, 2100), width=st.integers(1, 19))
+def test_distances(threads: int, queries: int, rows: int, width: int) -> None:
+    query, table = draw_vectors(queries, width), draw_vectors(rows, width, seed=1)
+    expected = in_torch(lambda: all_scores(query, table, "l1"))
+    torch.testing.assert_close(all_scores(query, table, "l1"), expected, rtol=1e-5, atol=1e-4)
+
+
+@needs_kernels
+@pytest.mark.parametrize("scale", [1, 500], ids=["small angles", "angles past the polynomial"])
+@given(channels=st.integers(1, 70), share=st.floats(0.2, 1), sizes=st.lists(st.integers(1, 11), min_size=1, max_size=4))
+def test_diachronic_vectors(threads: int, scale: int, channels: int, share: float, sizes: list[int]) -> None:
+    share = max(share, 1 / channels)
+    generator = torch.Generator().manual_seed(channels)
+    encoder = DiachronicEncoder(13, 2, 90, channels, share, generator=generator)
+    with torch.no_grad():
+        # So few bits that an angle is exact, in whichever way it is taken.
+        encoder.frequency.mul_(64).round_().mul_(scale / 64)
+        encoder.phase.mul_(64).round_().div_(64)
+    order = torch.randperm(13, generator=generator)
+    steps = list(range(60, 60 + len(sizes)))
+    weights = draw_vectors(sum(sizes), channels)
+
+    def work() -> tuple[Tensor, ...]:
+        vectors = encoder.known(order, steps, sizes)
+        tables = [encoder.get_parameter(name) for name in ("entity_vectors", "frequency", "phase")]
+        return vectors, *torch.autograd.grad((vectors * weights).sum(), tables)
+
+    for found, wanted in zip(work(), in_torch(work), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+@needs_kernels
+def test_sines_are_exact_to_the_last_bits(threads: int) -> None:
+    encoder = DiachronicEncoder(4096, 1, 1, 1, 1.0)
+    with torch.no_grad():
+        encoder.entity_vectors.fill_(1)
+        encoder.frequency.fill_(0)
+        encoder.phase[:, 0] = torch.linspace(-4000, 4000, 4096)
+        found = encoder.known(torch.arange(4096), [0], [4096])
+    assert (found.double() - encoder.phase.detach().double().sin()).abs().max() < 3e-7
+
+
+@needs_kernels
+@pytest.mark.parametrize("side", SIDES)
+def test_negatives_are_the_same_to_the_number(threads: int, side: Side) -> None:
+    line = SyntheticTKG(num_entities=40, num_relations=2, num_steps=8).timeline
+    sampler, rows = NegativeSampler(line), line.observed.rows
+
+    def work() -> tuple[Tensor, Tensor]:
+        return sampler(rows, side, 60, torch.Generator().manual_seed(1))
+
+    for found, wanted in zip(work(), in_torch(work), strict=True):
+        assert torch.equal(found, wanted)
+
+
+@needs_kernels
+@given(queries=st.integers(1, 6), rows=st.integers(1, 40), answers=st.integers(0, 12), seed=st.integers(0, 9))
+def test_counts(threads: int, queries: int, rows: int, answers: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    query = torch.randint(-2, 3, (queries, 3), generator=generator).float()  # many ties
+    table = torch.randint(-2, 3, (rows, 3), generator=generator).float()
+    table[torch.rand(rows, generator=generator) < 0.2] *= torch.inf  # infinite scores, and some that are no numbers
+    owner = torch.randint(queries, (answers,), generator=generator).sort().values
+    column = torch.randint(rows, (answers,), generator=generator)
+    ignored = torch.arange(answers), torch.randint(rows, (answers,), generator=generator)
+
+    def work() -> Any:
+        return count_ranks(query, table, owner, column, ignored, "dot")
+
+    found, wanted = work(), in_torch(work)
+    for name in ("better", "tied", "ignored_better", "ignored_tied"):
+        assert torch.equal(getattr(found, name), getattr(wanted, name)), name
+
+
+def test_tensors_of_other_kinds_go_to_torch() -> None:
+    assert not native.takes(torch.zeros(1, dtype=torch.double))
+    assert not native.takes(torch.zeros(1), torch.zeros(1, device="meta"))
