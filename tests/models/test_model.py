@@ -60,9 +60,8 @@ def test_all_candidates_on_either_side(model: TKGModel) -> None:
 
 
 def test_both_queries(model: TKGModel) -> None:
-    query, true = model.both_queries(*model.encode(ROWS))
+    query = model.both_queries(*model.encode(ROWS))
     assert torch.allclose(query, torch.cat([model.query_vectors(ROWS, side) for side in SIDES]))
-    assert torch.allclose(true, model(ROWS).repeat(2))
 
 
 @pytest.mark.parametrize("samples", [1, 40])  # a few of many, and the entities many times over

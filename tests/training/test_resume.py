@@ -254,7 +254,9 @@ def test_base_models_that_do_not_fit(dataset: Tiny, begun: Path, tmp_path: Path)
     def pretrain(base: Path, **options: Any) -> None:
         make_trainer(CASES[0], dataset, tmp_path / str(next(numbers)), **options).pretrain(base)
 
-    with pytest.raises(RunFolderError, match=r"base model '.*base\.pt' is of another run: its seed is 3, expected 5"):
+    with pytest.raises(
+        RunFolderError, match=r"base model '.*base\.pt' is of another run: its base_seed is 3, expected 5"
+    ):
         pretrain(begun / "base.pt", seed=5)
     state = load_verified(begun / "base.pt")
     save_verified({**state, "weights": {"x": torch.zeros(1)}}, tmp_path / "misfit.pt")

@@ -14,7 +14,7 @@ from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder, FormerRows
 from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, Side, query_columns
-from tkg_incremental.ops.scores import all_scores, compare
+from tkg_incremental.ops.scores import all_scores
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.base import TKGDataset
@@ -75,11 +75,9 @@ class TKGModel(nn.Module):
             self.encoder.entity(rows[:, given], time), self.encoder.relation(rows[:, REL], time), side
         )
 
-    def both_queries(self, head: Tensor, rel: Tensor, tail: Tensor) -> tuple[Tensor, Tensor]:
-        """Query vectors for tails, then for heads, ``3 × [B, d] → [2B, d]``, and the scores ``[2B]`` of the facts
-        themselves: what a loss over both sides needs."""
-        query = torch.cat([self.decoder.query(head, rel, "tail"), self.decoder.query(tail, rel, "head")])
-        return query, compare(query, torch.cat([tail, head]), self.decoder.similarity)
+    def both_queries(self, head: Tensor, rel: Tensor, tail: Tensor) -> Tensor:
+        """Query vectors for tails, then for heads, ``3 × [B, d] → [2B, d]``: what a loss over both sides needs."""
+        return torch.cat([self.decoder.query(head, rel, "tail"), self.decoder.query(tail, rel, "head")])
 
     def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
         """Vectors of entities at one step, ``[n] → [n, d]``: encoded once for all queries of that step."""

@@ -53,6 +53,11 @@ class AnswerIndex:
         self.counts = torch.cat([counts, counts.new_zeros(1)])
         self.start = torch.cumsum(self.counts, 0) - self.counts
 
+    @property
+    def times(self) -> Tensor:
+        """The step of each query that has answers."""
+        return self._keys // (self._sizes[1] * self._sizes[2])
+
     def lookup(self, rows: Tensor) -> Tensor:
         """The query of each row, ``[B]``: an index into :attr:`counts` and :attr:`start`."""
         missing = self._keys.numel()

@@ -29,6 +29,7 @@ class NegativeSampler:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
+        self._some_have_none: dict[Side, bool] = {}
 
     def __call__(
         self,
@@ -37,12 +38,12 @@ class NegativeSampler:
         count: int,
         generator: torch.Generator | None = None,
         share: Share = WHOLE,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor | None]:
         """Draws ``count`` negatives for each row; ``share`` says of which batch the rows are a part.
 
         Returns:
-            Columns ``[B, count]`` of the negatives, and ``[B]`` whether a row has any: where every known
-            entity is a true answer there is none, and the row's columns mean nothing.
+            Columns ``[B, count]`` of the negatives, and ``[B]`` whether a row has any, or :obj:`None` where no row could
+            have none: that is so only where every known entity is a true answer. Its columns mean nothing then.
         """
         if count < 1:
             raise ValueError(f"count must be at least 1 (got {count})")
@@ -52,12 +53,21 @@ class NegativeSampler:
             len(rows),
             lambda n: torch.empty(n, count, dtype=torch.long, device=rows.device).random_(generator=generator),
         ).contiguous()
-        free = known - answers.counts[query_of_row]
+        taken = answers.counts[query_of_row]
+        there = known > taken if self._may_have_none(side) else None
         if native.takes(numbers):
-            start, taken = answers.start[query_of_row], answers.counts[query_of_row]
+            start = answers.start[query_of_row]
             native.call("choose_negatives", numbers, known, answers.columns, start, taken, *numbers.shape)
-            return numbers, free > 0
-        return _choose(numbers, known, answers, query_of_row, free), free > 0
+            return numbers, there
+        return _choose(numbers, known, answers, query_of_row, known - taken), there
+
+    def _may_have_none(self, side: Side) -> bool:
+        """Whether any query has all known entities for answers."""
+        if side not in self._some_have_none:
+            answers, known = self.timeline.answers(side, "train"), self.timeline.num_known
+            full = answers.counts[:-1] >= known[answers.times]
+            self._some_have_none[side] = bool(full.any()) or bool((known == 0).any())
+        return self._some_have_none[side]
 
     def __repr__(self) -> str:
         return f"NegativeSampler({self.timeline!r})"

@@ -15,7 +15,7 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import HEAD, REL, SIDES, TAIL, TIME
 from tkg_incremental.ops.one_vs_all import one_vs_all_loss
 from tkg_incremental.ops.rows import with_rows
-from tkg_incremental.ops.scores import sampled_scores
+from tkg_incremental.ops.scores import compare, sampled_scores
 from tkg_incremental.strategies.step import Step
 
 Negatives = int | Literal["all"]
@@ -29,13 +29,14 @@ class Sample:
         columns: ``[R, K]`` lists of negatives, as places in the order of first appearance.
         time: ``[R]`` the step of each list.
         list_of_row: ``[2B]`` the list each row uses, or :obj:`None` if each has its own.
-        absent: ``[2B, K]`` or ``[2B, 1]`` which of them are none: true answers, or there are none to draw.
+        absent: ``[2B, K]`` or ``[2B, 1]`` which of them are none: true answers, or there are none to draw;
+            :obj:`None` if all are there.
     """
 
     columns: Tensor
     time: Tensor
     list_of_row: Tensor | None
-    absent: Tensor
+    absent: Tensor | None
 
 
 def link_loss(step: Step, rows: Tensor, negatives: Negatives, shared: bool = False) -> Tensor:
@@ -65,9 +66,12 @@ def draw(step: Step, rows: Tensor, negatives: int, shared: bool = False) -> Samp
     if shared:
         return _draw_shared(step, rows, negatives)
     sides = [step.negatives(rows, side, negatives, step.generator, step.share) for side in SIDES]
-    available = torch.cat([there for _, there in sides])[:, None]
-    columns = torch.cat([columns for columns, _ in sides]) * available
-    return Sample(columns, rows[:, TIME].repeat(2), None, ~available)
+    columns = torch.cat([columns for columns, _ in sides])
+    absent = None
+    if any(there is not None for _, there in sides):
+        absent = torch.cat([columns.new_zeros(len(rows)) if there is None else ~there for _, there in sides]).bool()
+        columns, absent = columns.masked_fill_(absent[:, None], 0), absent[:, None]
+    return Sample(columns, rows[:, TIME].repeat(2), None, absent)
 
 
 def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
@@ -95,11 +99,15 @@ def sampled_logits(model: TKGModel, step: Step, rows: Tensor, sample: Sample) ->
     places = [(sample.columns, sample.time), (_ends(line, rows), time)]
     table, (index, ends) = model.encode_places(places, line.order, line.num_known)
     table, vectors = with_rows(table, ends)
-    query, true = model.both_queries(vectors[:, 0], model.encoder.relation(rows[:, REL], time), vectors[:, 1])
+    query = model.both_queries(vectors[:, 0], model.encoder.relation(rows[:, REL], time), vectors[:, 1])
     if sample.list_of_row is not None:
         index = index.index_select(0, sample.list_of_row)
+    # The true entity is one more of the sample, the first.
+    index = torch.cat([torch.cat([ends[:, 1:], ends[:, :1]]), index], dim=1)
     scores = sampled_scores(query, table, index, model.decoder.similarity)
-    return torch.cat([true[:, None], scores.masked_fill(sample.absent, -torch.inf)], dim=1)
+    if sample.absent is None:
+        return scores
+    return torch.cat([scores[:, :1], scores[:, 1:].masked_fill(sample.absent, -torch.inf)], dim=1)
 
 
 def _all_known_loss(step: Step, rows: Tensor) -> Tensor:
@@ -112,7 +120,9 @@ def _all_known_loss(step: Step, rows: Tensor) -> Tensor:
     # Asked for together: each answer to the host is a wait for the device.
     at, widths, sizes = torch.stack([steps, known, group_sizes]).tolist()
     table, vectors = with_rows(model.encoder.known(line.order, at, widths), first[group][:, None] + _ends(line, rows))
-    query, true = model.both_queries(vectors[:, 0], model.encoder.relation(rows[:, REL], time), vectors[:, 1])
+    head, tail = vectors.unbind(1)
+    query = model.both_queries(head, model.encoder.relation(rows[:, REL], time), tail)
+    true = compare(query, torch.cat([tail, head]), model.decoder.similarity)
     true_answers = [line.answers(side, "train") for side in SIDES]
     loss = one_vs_all_loss(
         query.view(2, len(rows), -1),

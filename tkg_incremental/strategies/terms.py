@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tkg_incremental.ops.rows import squared_change
 from tkg_incremental.strategies.candidates import Negatives, by_time, draw, link_loss, sampled_logits
 from tkg_incremental.strategies.step import Step
 from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
@@ -153,8 +154,8 @@ class Drift(Term):
     def losses(self, step: Step, rows: Tensor) -> Losses:
         total = rows.new_zeros((), dtype=torch.float)
         for name, (index, before) in step.known_before.items():
-            now = step.model.encoder.rows(name, index)
-            total = total + (
-                F.mse_loss(now, before, reduction="sum") if self.reduction == "squares" else (now - before).norm()
-            )
+            if self.reduction == "squares":
+                total = total + squared_change(step.model.encoder.get_parameter(name), index, before)
+            else:
+                total = total + (step.model.encoder.rows(name, index) - before).norm()
         return {"TR": self.weight * total}

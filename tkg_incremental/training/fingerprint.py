@@ -51,8 +51,8 @@ def run_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any]
     return {
         "format": FORMAT,
         "version": tkg_incremental.__version__,
-        **base_fingerprint(trainer, variant),
         "seed": trainer.seed,
+        **base_fingerprint(trainer, variant),
         "sizes": dict(trainer.model.encoder.sizes),
         "held_out": [_digest(split.rows) for split in (trainer.timeline.val, trainer.timeline.test)],
         "strategy": trainer.strategy.name,
