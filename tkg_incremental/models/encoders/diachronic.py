@@ -67,8 +67,10 @@ class DiachronicEncoder(Encoder):
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         index = order[: max(sizes)]
         names = ("entity_vectors", "frequency", "phase")
-        if self.has_dense_rows(index) and native.takes(*(tables := [self.get_parameter(name) for name in names])):
-            return _KnownOfTables.apply(*tables, index, steps, sizes)
+        # Gradients are written for every row of the tables, so all of them have to be in the order.
+        fits = self.has_dense_rows(index) and (len(order) == self.sizes["entity"] or not torch.is_grad_enabled())
+        if fits and native.takes(*(tables := [self.get_parameter(name) for name in names])):
+            return _KnownOfTables.apply(*tables, order, steps, sizes)
         return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
@@ -84,24 +86,24 @@ class _KnownOfTables(torch.autograd.Function):
         vectors: Tensor,
         frequency: Tensor,
         phase: Tensor,
-        index: Tensor,
+        order: Tensor,
         steps: Sequence[int],
         sizes: Sequence[int],
     ) -> Tensor:
         when = torch.tensor([list(steps), list(sizes)])
-        ctx.save_for_backward(vectors, frequency, phase, index, when)
+        ctx.save_for_backward(vectors, frequency, phase, order, when)
         out = vectors.new_empty(sum(sizes), vectors.size(1))
         widths = vectors.size(1), frequency.size(1)
-        native.call("diachronic_vectors", vectors, frequency, phase, index, *when, len(steps), *widths, out)
+        native.call("diachronic_vectors", vectors, frequency, phase, order, *when, len(steps), *widths, out)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        *tables, index, when = ctx.saved_tensors
-        gradients = [torch.zeros_like(table) for table in tables]
-        widths = tables[0].size(1), tables[1].size(1)
-        native.call("diachronic_gradients", *tables, index, *when, when.size(1), *widths, grad.contiguous(), *gradients)
+        *tables, order, when = ctx.saved_tensors
+        gradients = [torch.empty_like(table) for table in tables]
+        sizes = when.size(1), len(order), tables[0].size(1), tables[1].size(1)
+        native.call("diachronic_gradients", *tables, order, *when, *sizes, grad.contiguous(), *gradients)
         return *gradients, None, None, None
 
 

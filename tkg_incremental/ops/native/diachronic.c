@@ -102,17 +102,20 @@ EXPORT void diachronic_vectors(const float *vectors, const float *frequency, con
     }
 }
 
-/* Adds to the gradients of the tables, of which each entity has rows of its own. */
+/* The gradients of the tables, of which each of the `entities` has rows of its own: zero for those at no step. */
 EXPORT void diachronic_gradients(const float *vectors, const float *frequency, const float *phase,
                                  const int64_t *order, const int64_t *steps, const int64_t *sizes, int64_t count,
-                                 int64_t width, int64_t channels, const float *grad, float *grad_vectors,
-                                 float *grad_frequency, float *grad_phase, int64_t threads) {
-    const int64_t entities = largest_of(sizes, count);
-#pragma omp parallel for num_threads((int)threads) schedule(static)
+                                 int64_t entities, int64_t width, int64_t channels, const float *grad,
+                                 float *grad_vectors, float *grad_frequency, float *grad_phase, int64_t threads) {
+#pragma omp parallel for num_threads((int)threads) schedule(dynamic, 256)
     for (int64_t i = 0; i < entities; ++i) {
         const int64_t row = order[i];
+        float *grad_e = grad_vectors + row * width;
+        float *grad_w = grad_frequency + row * channels, *grad_b = grad_phase + row * channels;
+        memset(grad_e, 0, sizeof(float) * (size_t)width);
+        memset(grad_w, 0, sizeof(float) * (size_t)channels);
+        memset(grad_b, 0, sizeof(float) * (size_t)channels);
         gradients_of(vectors + row * width, frequency + row * channels, phase + row * channels, steps, sizes, count, i,
-                     width, channels, grad, grad_vectors + row * width, grad_frequency + row * channels,
-                     grad_phase + row * channels);
+                     width, channels, grad, grad_e, grad_w, grad_b);
     }
 }
