@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.models import DE
 from tkg_incremental.models.encoders import DiachronicEncoder
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.ops.ranking import count_ranks
+from tkg_incremental.ops.rows import rows_not_zero
 from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
 from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.training.optimizers import RowAdam
 
 needs_kernels = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
 SIZES = st.integers(1, 37)
@@ -150,6 +153,36 @@ def test_counts(threads: int, queries: int, rows: int, answers: int, seed: int) 
     found, wanted = work(), in_torch(work)
     for name in ("better", "tied", "ignored_better", "ignored_tied"):
         assert torch.equal(getattr(found, name), getattr(wanted, name)), name
+
+
+@needs_kernels
+@given(rows=st.integers(0, 50), width=SIZES, seed=st.integers(0, 9))
+def test_rows_that_are_not_zero(threads: int, rows: int, width: int, seed: int) -> None:
+    matrix = draw_vectors(rows, width, seed=seed) * (draw_vectors(rows, width, seed=seed + 1) > 1.5)
+    matrix.flatten()[:1] = torch.nan
+    found = rows_not_zero(matrix)
+    assert torch.equal(found, in_torch(lambda: rows_not_zero(matrix)))
+
+
+@needs_kernels
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "pull": 2.0, "max_norm": 1e9}], ids=str)
+def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
+    def work() -> dict[str, Tensor]:
+        model = DE(20, 2, 5, 12)
+        model.encoder.reset_parameters(torch.Generator().manual_seed(1))
+        optimizer, generator = RowAdam(model, **options), torch.Generator().manual_seed(2)
+        for touched in (20, 6, 9, 20):  # all rows, which are then in the order of their slots, or some
+            optimizer.zero_grad()
+            for table in model.encoder.tables().values():
+                some = torch.randperm(len(table), generator=generator)[:touched]
+                table.grad = torch.zeros_like(table)
+                table.grad[some] = torch.randn(len(some), table.size(1), generator=generator)
+            optimizer.step()
+        return {name: table.detach() for name, table in model.encoder.tables().items()}
+
+    found, wanted = work(), in_torch(work)
+    for name, table in found.items():
+        torch.testing.assert_close(table, wanted[name], rtol=1e-4, atol=1e-6)
 
 
 def test_tensors_of_other_kinds_go_to_torch() -> None:

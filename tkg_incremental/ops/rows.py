@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from tkg_incremental.ops import native
+
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:
     """Rows of a table, ``[N, d], [*] → [*, d]``; the gradient is dense, and cheaper than that of ``F.embedding``."""
@@ -89,4 +91,8 @@ def touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
 
 def rows_not_zero(matrix: Tensor) -> Tensor:
     """Index of the rows of a matrix in which something is not zero."""
+    if native.takes(matrix) and matrix.is_contiguous():
+        marks = torch.empty(len(matrix), dtype=torch.long)
+        native.call("rows_not_zero", matrix, marks, *matrix.shape)
+        return marks.nonzero().squeeze(1)
     return matrix.abs().amax(1).nonzero().squeeze(1)

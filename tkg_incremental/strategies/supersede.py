@@ -17,7 +17,7 @@ from tkg_incremental.strategies.candidates import Negatives, by_time, draw, samp
 from tkg_incremental.strategies.step import Step, deleted_answers
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.terms import Drift, Link, Losses, Replay, Term
-from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
+from tkg_incremental.strategies.views import Added, Current, Deleted, Replayed, View
 
 
 @dataclass
@@ -137,21 +137,24 @@ class Supersede(Strategy):
         negatives: Negatives = 500,
         replay: ReplaySampling | None = "uniform",
         replay_negatives: Negatives = 50,
+        current_negatives: int = 50,
         window: int = 10,
         replay_size: int | None = None,
-        sink: float = 1.0,
-        contrast: float = 1.0,
+        sink: float = 3.0,
+        contrast: float = 3.0,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,
     ) -> None:
         terms: list[Term] = [Link(Added(), negatives), Drift(drift)]
+        if current_negatives:
+            terms.append(Link(Current(), current_negatives, name="CE current"))
         if sink:
             terms.append(Sink(Deleted(window), weight=sink))
         if contrast:
             terms.append(Contrast(Successors(window), window, contrast))
         if replay is not None:
-            size = 1000 * window if replay_size is None else replay_size
+            size = 500 * window if replay_size is None else replay_size
             terms.append(Replay(Replayed(window, size, replay), replay_negatives, weight=rce, distill=rkd))
         super().__init__(terms, "Supersede")
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
+from tkg_incremental.ops import native
 from tkg_incremental.ops.rows import rows_not_zero, touched_rows
 from tkg_incremental.training.memory import Growing, StepMemory, TouchedRows, WholeCopy
 
@@ -120,16 +121,16 @@ class RowAdam:
         for name, table in self._tables.items():
             if table.grad is not None:
                 index, slots, gradient = self._touched(name, table.grad)
-                value = table.index_select(0, index)
                 if self.pull:
-                    gradient.addcmul_(value - self.rows.former_of_slots(name, slots), self._pull[name][slots])
-                touched.append((name, index, slots, value, gradient))
+                    change = table.index_select(0, index).sub_(self.rows.former_of_slots(name, slots))
+                    gradient.addcmul_(change, self._pull[name][slots])
+                touched.append((name, index, slots, gradient))
         if not touched:
             return
         norm = self._norm({name: gradient for name, *_, gradient in touched})
         scale = (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
-        for name, index, slots, value, gradient in touched:
-            self._tables[name].index_copy_(0, index, self._moved(name, slots, value, gradient.mul_(scale)))
+        for name, index, slots, gradient in touched:
+            self._move(name, index, slots, gradient, scale)
 
     def _touched(self, name: str, gradient: Tensor) -> tuple[Tensor, Tensor | slice, Tensor]:
         """Index, slots and gradient of the rows that a batch touched."""
@@ -166,10 +167,18 @@ class RowAdam:
         """The norm of the whole gradient, from its touched rows by table."""
         return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(rows) for rows in gradients.values()]))
 
-    def _moved(self, name: str, slots: Tensor | slice, value: Tensor, gradient: Tensor) -> Tensor:
+    def _move(self, name: str, index: Tensor, slots: Tensor | slice, gradient: Tensor, scale: Tensor) -> None:
+        """Moves rows against their gradient times ``scale``."""
+        table, (counts, means, squares) = self._tables[name], self._state[name]
+        if native.takes(table, index, gradient):
+            settings = torch.tensor([self.lr, *self.betas, self.eps, self.weight_decay, float(scale)])
+            states = counts.values, means.values, squares.values
+            where = None if isinstance(slots, slice) else slots
+            native.call("move_rows", table, index, where, gradient.contiguous(), *states, settings, *gradient.shape)
+            return
+        value, gradient = table.index_select(0, index), gradient.mul_(scale)
         if self.weight_decay:
             gradient.add_(value, alpha=self.weight_decay)
-        counts, means, squares = self._state[name]
         counts[slots] = count = counts[slots].add_(1)
         means[slots] = mean = means[slots].lerp_(gradient, 1 - self.betas[0])
         squares[slots] = square = (
@@ -177,7 +186,8 @@ class RowAdam:
         )
         # value - lr · m̂ / (√v̂ + ε), with the bias corrections of each row.
         denominator = (square / (1 - torch.pow(self.betas[1], count))).sqrt_().add_(self.eps)
-        return value.addcdiv_(mean / (1 - torch.pow(self.betas[0], count)), denominator, value=-self.lr)
+        value.addcdiv_(mean / (1 - torch.pow(self.betas[0], count)), denominator, value=-self.lr)
+        table.index_copy_(0, index, value)
 
     def state_dict(self) -> dict[str, Any]:
         return {name: [state.values for state in states] for name, states in self._state.items()}

@@ -43,9 +43,9 @@ def takes(*tensors: Tensor) -> bool:
     )
 
 
-def call(name: str, *arguments: Tensor | int) -> None:
-    """Calls a kernel: tensors go by their address and must be contiguous, numbers as they are; the number of threads is
-    added."""
+def call(name: str, *arguments: Tensor | int | None) -> None:
+    """Calls a kernel: tensors go by their address and must be contiguous, numbers as they are, :obj:`None` as no
+    address; the number of threads is added."""
     assert _KERNELS is not None
     converted: list[Any] = []
     for argument in arguments:
@@ -53,5 +53,5 @@ def call(name: str, *arguments: Tensor | int) -> None:
             assert argument.is_contiguous(), f"{name} takes contiguous tensors"
             converted.append(ctypes.c_void_p(argument.data_ptr()))
         else:
-            converted.append(ctypes.c_int64(argument))
+            converted.append(ctypes.c_void_p() if argument is None else ctypes.c_int64(argument))
     getattr(_KERNELS, name)(*converted, ctypes.c_int64(torch.get_num_threads()))

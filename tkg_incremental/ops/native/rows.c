@@ -1,0 +1,50 @@
+/* Rows of tables: which of a gradient are not zero, and how an optimiser moves them. */
+#include <math.h>
+
+#include "common.h"
+
+FOR_EVERY_CPU
+static int64_t is_not_zero(const float *row, int64_t width) {
+    int32_t found = 0;
+#pragma omp simd reduction(| : found)
+    for (int64_t j = 0; j < width; ++j) found |= row[j] != 0.0f; /* true of what is no number, too */
+    return found;
+}
+
+EXPORT void rows_not_zero(const float *matrix, int64_t *marks, int64_t rows, int64_t width, int64_t threads) {
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+    for (int64_t i = 0; i < rows; ++i) marks[i] = is_not_zero(matrix + i * width, width);
+}
+
+struct adam {
+    float lr, beta1, beta2, eps, decay, scale;
+};
+
+FOR_EVERY_CPU
+static void move_row(struct adam by, float *restrict value, const float *restrict gradient, float count,
+                     float *restrict mean, float *restrict square, int64_t width) {
+    const float rest1 = 1.0f - by.beta1, rest2 = 1.0f - by.beta2;
+    const float bias1 = (float)(1.0 - pow(by.beta1, count)), bias2 = (float)(1.0 - pow(by.beta2, count));
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) {
+        const float g = gradient[j] * by.scale + by.decay * value[j];
+        mean[j] += rest1 * (g - mean[j]);
+        square[j] = by.beta2 * square[j] + rest2 * g * g;
+        value[j] -= by.lr * (mean[j] / bias1) / (sqrtf(square[j] / bias2) + by.eps);
+    }
+}
+
+/* One update of some rows of a table. The state of a row, its number of updates and the running means of its gradient
+   and of the square of that, stands at its slot; without slots, at its place in `index`. */
+EXPORT void move_rows(float *table, const int64_t *index, const int64_t *slots, const float *gradient, float *counts,
+                      float *means, float *squares, const float *settings, int64_t rows, int64_t width,
+                      int64_t threads) {
+    const struct adam by = {settings[0], settings[1], settings[2], settings[3], settings[4], settings[5]};
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+    for (int64_t i = 0; i < rows; ++i) {
+        const int64_t slot = slots ? slots[i] : i;
+        counts[slot] += 1.0f;
+        move_row(by, table + index[i] * width, gradient + i * width, counts[slot], means + slot * width,
+                 squares + slot * width, width);
+    }
+}
