@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.harness import interleave
+from tkg_incremental.ops import native
 
 
 def product_speed() -> float:
@@ -34,6 +35,7 @@ def describe(threads: int, keeps_freed_memory: bool) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         **{name: _version(name) for name in ("torch", "torch-geometric", "torch-scatter", "pykeen")},
+        "kernels in C": native.is_available(),
         "freed memory kept": keeps_freed_memory,
         "torch.mm of [2048 × 128] · [128 × 12554]": f"{product_speed():.0f} GFLOP/s",
         "load before": round(os.getloadavg()[0], 2),

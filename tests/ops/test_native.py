@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.models import DE
-from tkg_incremental.models.encoders import DiachronicEncoder
+from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.ops.ranking import count_ranks
@@ -107,6 +107,23 @@ def test_diachronic_vectors(threads: int, scale: int, channels: int, share: floa
     def work() -> tuple[Tensor, ...]:
         vectors = encoder.known(order, steps, sizes)
         tables = [encoder.get_parameter(name) for name in ("entity_vectors", "frequency", "phase")]
+        return vectors, *torch.autograd.grad((vectors * weights).sum(), tables)
+
+    for found, wanted in zip(work(), in_torch(work), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+@needs_kernels
+@given(width=SIZES, sizes=st.lists(st.integers(1, 11), min_size=1, max_size=4))
+def test_hyperplanes(threads: int, width: int, sizes: list[int]) -> None:
+    generator = torch.Generator().manual_seed(width)
+    encoder = HyperplaneEncoder(13, 2, 9, width, generator=generator)
+    order = torch.randperm(13, generator=generator)
+    weights = draw_vectors(sum(sizes), width)
+
+    def work() -> tuple[Tensor, ...]:
+        vectors = encoder.known(order, list(range(3, 3 + len(sizes))), sizes)
+        tables = encoder.entity_vectors, encoder.normals
         return vectors, *torch.autograd.grad((vectors * weights).sum(), tables)
 
     for found, wanted in zip(work(), in_torch(work), strict=True):

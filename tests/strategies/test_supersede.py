@@ -11,7 +11,7 @@ from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.strategies import Contrast, Deleted, Drift, Link, Replay, Sink, Successors, Supersede
+from tkg_incremental.strategies import Contrast, Current, Deleted, Drift, Link, Replay, Sink, Successors, Supersede
 
 few = settings(max_examples=25)
 models = st.sampled_from(MODELS)
@@ -93,9 +93,13 @@ def test_successors(drawn: tuple[Timeline, TimelineOracle], window: int, limit: 
 
 
 def test_what_it_is_made_of() -> None:
-    assert [type(term) for term in Supersede().terms] == [Link, Drift, Sink, Contrast, Replay]
-    assert [type(term) for term in Supersede(sink=0, contrast=0, replay=None).terms] == [Link, Drift]
-    _, drift, sink, contrast, replay = Supersede(window=3, sink=0.1, contrast=0.2, rce=0.3, rkd=0.4, drift=0.5).terms
+    assert [type(term) for term in Supersede().terms] == [Link, Drift, Link, Sink, Contrast, Replay]
+    least = Supersede(sink=0, contrast=0, replay=None, current_negatives=0)
+    assert [type(term) for term in least.terms] == [Link, Drift]
+    _, drift, current, sink, contrast, replay = Supersede(
+        window=3, sink=0.1, contrast=0.2, rce=0.3, rkd=0.4, drift=0.5
+    ).terms
+    assert current == Link(Current(), 50, name="CE current")
     assert sink == Sink(Deleted(3), weight=0.1)
     assert contrast == Contrast(Successors(3), 3, 0.2)
     assert (drift.weight, replay.weight, replay.distill) == (0.5, 0.3, 0.4)  # type: ignore[attr-defined]

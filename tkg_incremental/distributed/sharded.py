@@ -33,7 +33,7 @@ class ShardedEncoder(Encoder):
             return super().rows(name, index)
         return self._lookup.rows(name, index)
 
-    def has_dense_rows(self, index: Tensor) -> bool:
+    def takes_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:
         return False
 
     def tables(self, axis: Axis | None = None) -> dict[str, nn.Parameter]:

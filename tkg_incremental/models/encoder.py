@@ -73,16 +73,19 @@ class Encoder(nn.Module):
         if self._former is not None:
             return self._former.former(name, index)
         table = self.get_parameter(name)
-        if self._is_sparse(index, len(table)):
+        if self._are_few(index.numel(), len(table)):
             return F.embedding(index, table, sparse=True)
         return look_up(table, index)
 
-    def _is_sparse(self, index: Tensor, rows: int) -> bool:
-        return self.sparse_gradients and index.numel() * _FEW < rows
+    def _are_few(self, rows: int, of: int) -> bool:
+        return self.sparse_gradients and rows * _FEW < of
 
-    def has_dense_rows(self, index: Tensor) -> bool:
-        """Whether rows of entities come straight from the tables, with gradients of the tables' size."""
-        return self._former is None and not self._is_sparse(index, self.sizes["entity"])
+    def takes_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:
+        """Whether :meth:`known` may go to the entity tables themselves, with gradients of the tables' size: these are
+        wanted, the rows are those of the tables, and for gradients the order has all of them."""
+        entities = self.sizes["entity"]
+        has_all = len(order) == entities or not torch.is_grad_enabled()
+        return has_all and self._former is None and not self._are_few(max(sizes), entities)
 
     def as_before(self, former: FormerRows) -> Encoder:
         """This encoder with its rows as they once were; shares the tables, and does not learn."""

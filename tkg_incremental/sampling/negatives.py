@@ -42,8 +42,8 @@ class NegativeSampler:
         """Draws ``count`` negatives for each row; ``share`` says of which batch the rows are a part.
 
         Returns:
-            Columns ``[B, count]`` of the negatives, and ``[B]`` whether a row has any. Where every known entity is a true
-            answer there is none, and the row's columns mean nothing; :obj:`None` if there is no such query.
+            Columns ``[B, count]`` of the negatives, and ``[B]`` whether a row has any: where every known entity is
+            a true answer there is none, and its columns mean nothing. :obj:`None` if there is no such query.
         """
         if count < 1:
             raise ValueError(f"count must be at least 1 (got {count})")

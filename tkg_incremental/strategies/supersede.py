@@ -121,6 +121,8 @@ class Supersede(Strategy):
         negatives: Negatives a side for added facts, or ``"all"``.
         replay: ``"uniform"``, ``"frequency"`` or ``"inverse"`` sampling; :obj:`None` switches replay off.
         replay_negatives: Negatives a side for replayed facts, or ``"all"``.
+        current_negatives: Negatives a side for all facts of the step, learnt again beside the added ones; 0 leaves them
+            out.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
         sink: Weight of the sinking; 0 leaves it out.

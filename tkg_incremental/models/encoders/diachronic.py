@@ -65,13 +65,10 @@ class DiachronicEncoder(Encoder):
         return torch.cat([moving, still], dim=-1)
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        index = order[: max(sizes)]
         names = ("entity_vectors", "frequency", "phase")
-        # Gradients are written for every row of the tables, so all of them have to be in the order.
-        fits = self.has_dense_rows(index) and (len(order) == self.sizes["entity"] or not torch.is_grad_enabled())
-        if fits and native.takes(*(tables := [self.get_parameter(name) for name in names])):
+        if self.takes_whole_tables(order, sizes) and native.takes(*(tables := [*map(self.get_parameter, names)])):
             return _KnownOfTables.apply(*tables, order, steps, sizes)
-        return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
+        return _Known.apply(*(self.rows(name, order[: max(sizes)]) for name in names), steps, sizes)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)

@@ -9,6 +9,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
+from tkg_incremental.ops import native
+
+# Sums over entities are taken in so many parts, which threads may share.
+_PARTS = 64
 
 
 class HyperplaneEncoder(Encoder):
@@ -50,14 +54,42 @@ class HyperplaneEncoder(Encoder):
         return self._project(self.rows("relation_vectors", index), time)
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        vectors = self.rows("entity_vectors", order[: max(sizes)])
         normals = F.normalize(self.rows("normals", torch.tensor(steps, device=order.device)), dim=-1)
-        return _Known.apply(vectors, normals, sizes)
+        if self.takes_whole_tables(order, sizes) and native.takes(
+            table := self.get_parameter("entity_vectors"), normals
+        ):
+            return _KnownOfTables.apply(table, normals, order, sizes)
+        return _Known.apply(self.rows("entity_vectors", order[: max(sizes)]), normals, sizes)
 
     def _project(self, vectors: Tensor, time: Tensor) -> Tensor:
         normal = F.normalize(self.rows("normals", time), dim=-1)
         along = (vectors * normal).sum(-1, keepdim=True)
         return vectors - along * normal
+
+
+class _KnownOfTables(torch.autograd.Function):
+    # Straight from the table, and the gradient straight into its own.
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, normals: Tensor, order: Tensor, sizes: Sequence[int]) -> Tensor:
+        normals, lengths = normals.contiguous(), torch.tensor(sizes)
+        ctx.save_for_backward(table, normals, order, lengths)
+        out = table.new_empty(sum(sizes), table.size(1))
+        native.call("hyperplane_vectors", table, normals, order, lengths, len(sizes), max(sizes), table.size(1), out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        table, normals, order, lengths = ctx.saved_tensors
+        grad_table, grad_normals = torch.empty_like(table), normals.new_zeros(_PARTS, *normals.shape)
+        sizes = len(lengths), len(order), table.size(1)
+        native.call(
+            "hyperplane_gradients",
+            *(table, normals, order, lengths, *sizes),
+            *(grad.contiguous(), grad_table, grad_normals, _PARTS),
+        )
+        return grad_table, grad_normals.sum(0), None, None
 
 
 class _Known(torch.autograd.Function):
