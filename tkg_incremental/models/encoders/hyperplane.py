@@ -55,9 +55,8 @@ class HyperplaneEncoder(Encoder):
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         normals = F.normalize(self.rows("normals", torch.tensor(steps, device=order.device)), dim=-1)
-        if self.takes_whole_tables(order, sizes) and native.takes(
-            table := self.get_parameter("entity_vectors"), normals
-        ):
+        table = self.get_parameter("entity_vectors")
+        if self.takes_whole_tables(order, sizes) and native.takes(table, normals):
             return _KnownOfTables.apply(table, normals, order, sizes)
         return _Known.apply(self.rows("entity_vectors", order[: max(sizes)]), normals, sizes)
 
