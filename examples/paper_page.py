@@ -28,9 +28,9 @@ the published figure, *ours* what this package gave, *Δ* the difference. An arr
 say *not run* have not been run. The page is written by `python examples/paper_tables.py` from the files in
 `docs/results/`, which name the commit and the command of each run.
 
-Where the paper and its released code differ, these runs follow the code, which gave the paper's tables: see
-[the list](paper.md#where-paper-and-released-code-differ). Base models are trained with 500 sampled negatives a side,
-the dense optimiser of the released code and patience 20 on the validation rows of all their steps. There is one for each
+Where the paper and its released code differ, these runs follow the code, which gave the paper's tables: see [the
+list](paper.md#where-paper-and-released-code-differ). Base models are trained with 500 sampled negatives a side, the
+dense optimiser of the released code and patience 20 on the validation rows of all their steps. There is one for each
 dataset and model, which all cells and seeds share. All cells but the row-wise ones use that optimiser, too.
 """
 
