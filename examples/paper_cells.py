@@ -233,9 +233,10 @@ def _ours() -> list[Cell]:
         cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
         own: list[tuple[str, Callable[[], Strategy]]] = [
             ("Supersede", Supersede),
-            ("Supersede threefold", lambda: Supersede(sink=3.0, contrast=3.0)),
             ("Supersede without sink", lambda: Supersede(sink=0)),
             ("Supersede without contrast", lambda: Supersede(contrast=0)),
+            ("Supersede without current facts", lambda: Supersede(current_negatives=0, replay_size=10_000)),
+            ("Supersede threefold", lambda: Supersede(sink=3.0, contrast=3.0)),
             ("Supersede one-vs-all", lambda: Supersede(negatives="all", replay_negatives="all", rkd=0.0)),
         ]
         cells += [Cell(0, dataset, "DE", name, make) for name, make in own]

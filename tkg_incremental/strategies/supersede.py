@@ -29,16 +29,17 @@ class Sink(Term):
         L_{sink} = \mathrm{softplus}\left( \phi(s, r, o', t) - \log \sum_k \exp \phi(s, r, n_k, t) \right),
 
     both sides, mean over the rows. Unlike a label of 0 it asks for a rank, not for a score, so it works the same
-    for scores of any scale, and stops when a deleted fact is as unlikely as any other.
+    for scores of any scale, and stops when a deleted fact is as unlikely as any other. How far down that is, the number
+    of random entities says: one that has to outdo the best of :math:`K` comes to rest near the :math:`1/K` quantile.
 
     Args:
         view: Facts to let go of.
-        negatives: Random entities a side.
+        negatives: Random entities a side, :math:`K`; fewer of them let a fact sink deeper.
         weight: Weight of the loss.
     """
 
     view: View | None = field(default_factory=Deleted)
-    negatives: int = 50
+    negatives: int = 4
     weight: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
@@ -114,8 +115,9 @@ class Supersede(Strategy):
     r"""TIE, with the deleted facts held against what is true and against the crowd.
 
     Two terms take the place of :math:`L_{del}`: :class:`Sink` pushes deleted facts down until random entities
-    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. And the best epoch is the
-    one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let go of.
+    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. What still holds is learnt
+    again, in the place of half of the replay, so that what is pushed down does not take it along. And the best epoch is
+    the one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let go of.
 
     Args:
         negatives: Negatives a side for added facts, or ``"all"``.
@@ -124,7 +126,7 @@ class Supersede(Strategy):
         current_negatives: Negatives a side for all facts of the step, learnt again beside the added ones; 0 leaves them
             out.
         window: How many steps back replayed and deleted facts reach.
-        replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
+        replay_size: How many facts are replayed in a step; 500 for each step of the window by default.
         sink: Weight of the sinking; 0 leaves it out.
         contrast: Weight of the contrast; 0 leaves it out.
         rce: Weight of the replayed cross-entropy.
@@ -142,8 +144,8 @@ class Supersede(Strategy):
         current_negatives: int = 50,
         window: int = 10,
         replay_size: int | None = None,
-        sink: float = 3.0,
-        contrast: float = 3.0,
+        sink: float = 1.0,
+        contrast: float = 1.0,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,

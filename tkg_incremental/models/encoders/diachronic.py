@@ -68,7 +68,8 @@ class DiachronicEncoder(Encoder):
         names = ("entity_vectors", "frequency", "phase")
         if self.takes_whole_tables(order, sizes) and native.takes(*(tables := [*map(self.get_parameter, names)])):
             return _KnownOfTables.apply(*tables, order, steps, sizes)
-        return _Known.apply(*(self.rows(name, order[: max(sizes)]) for name in names), steps, sizes)
+        index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
+        return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)
