@@ -97,10 +97,10 @@ def test_what_it_is_made_of() -> None:
     least = Supersede(sink=0, contrast=0, replay=None, current_negatives=0)
     assert [type(term) for term in least.terms] == [Link, Drift]
     _, drift, current, sink, contrast, replay = Supersede(
-        window=3, sink=0.1, contrast=0.2, rce=0.3, rkd=0.4, drift=0.5
+        window=3, sink=0.1, sink_negatives=7, contrast=0.2, rce=0.3, rkd=0.4, drift=0.5
     ).terms
     assert current == Link(Current(), 50, name="CE current")
-    assert sink == Sink(Deleted(3), weight=0.1)
+    assert sink == Sink(Deleted(3), 7, 0.1)
     assert contrast == Contrast(Successors(3), 3, 0.2)
     assert (drift.weight, replay.weight, replay.distill) == (0.5, 0.3, 0.4)  # type: ignore[attr-defined]
     assert Supersede().name == "Supersede"

@@ -128,6 +128,7 @@ class Supersede(Strategy):
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step; 500 for each step of the window by default.
         sink: Weight of the sinking; 0 leaves it out.
+        sink_negatives: Random entities a side that a deleted fact sinks below; the fewer, the deeper.
         contrast: Weight of the contrast; 0 leaves it out.
         rce: Weight of the replayed cross-entropy.
         rkd: Weight of the distillation.
@@ -145,6 +146,7 @@ class Supersede(Strategy):
         window: int = 10,
         replay_size: int | None = None,
         sink: float = 1.0,
+        sink_negatives: int = 4,
         contrast: float = 1.0,
         rce: float = 1.0,
         rkd: float = 1.0,
@@ -154,7 +156,7 @@ class Supersede(Strategy):
         if current_negatives:
             terms.append(Link(Current(), current_negatives, name="CE current"))
         if sink:
-            terms.append(Sink(Deleted(window), weight=sink))
+            terms.append(Sink(Deleted(window), sink_negatives, sink))
         if contrast:
             terms.append(Contrast(Successors(window), window, contrast))
         if replay is not None:
