@@ -236,10 +236,7 @@ def _ours() -> list[Cell]:
             ("Supersede without sink", lambda: Supersede(sink=0)),
             ("Supersede without contrast", lambda: Supersede(contrast=0)),
             ("Supersede without current facts", lambda: Supersede(current_negatives=0, replay_size=10_000)),
-            (
-                "Supersede shallow, without current facts",
-                lambda: Supersede(sink_negatives=50, current_negatives=0, replay_size=10_000),
-            ),
+            ("Supersede shallow", lambda: Supersede(sink_negatives=50, current_negatives=0, replay_size=10_000)),
             ("Supersede threefold", lambda: Supersede(sink=3.0, contrast=3.0)),
             ("Supersede one-vs-all", lambda: Supersede(negatives="all", replay_negatives="all", rkd=0.0)),
         ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -23,6 +23,7 @@ from tkg_incremental.training.optimizers import RowAdam
 
 needs_kernels = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
 SIZES = st.integers(1, 37)
+few = settings(max_examples=25)
 
 
 def test_the_kernels_were_compiled() -> None:
@@ -52,6 +53,7 @@ def draw_vectors(*shape: int, seed: int = 0) -> Tensor:
 
 @needs_kernels
 @pytest.mark.parametrize("similarity", ["dot", "l1"])
+@few
 @given(queries=SIZES, samples=SIZES, rows=st.integers(1, 9), width=SIZES, seed=st.integers(0, 5))
 def test_sampled_scores(
     threads: int, similarity: Similarity, queries: int, samples: int, rows: int, width: int, seed: int
@@ -82,6 +84,7 @@ def test_a_score_has_the_same_bits_wherever_it_stands(threads: int) -> None:
 
 
 @needs_kernels
+@few
 @given(queries=st.integers(0, 150), rows=st.integers(1, 2100), width=st.integers(1, 19))
 def test_distances(threads: int, queries: int, rows: int, width: int) -> None:
     query, table = draw_vectors(queries, width), draw_vectors(rows, width, seed=1)
@@ -91,6 +94,7 @@ def test_distances(threads: int, queries: int, rows: int, width: int) -> None:
 
 @needs_kernels
 @pytest.mark.parametrize("scale", [1, 500], ids=["small angles", "angles past the polynomial"])
+@few
 @given(channels=st.integers(1, 70), share=st.floats(0.2, 1), sizes=st.lists(st.integers(1, 11), min_size=1, max_size=4))
 def test_diachronic_vectors(threads: int, scale: int, channels: int, share: float, sizes: list[int]) -> None:
     share = max(share, 1 / channels)
@@ -114,6 +118,7 @@ def test_diachronic_vectors(threads: int, scale: int, channels: int, share: floa
 
 
 @needs_kernels
+@few
 @given(width=SIZES, sizes=st.lists(st.integers(1, 11), min_size=1, max_size=4))
 def test_hyperplanes(threads: int, width: int, sizes: list[int]) -> None:
     generator = torch.Generator().manual_seed(width)
@@ -154,6 +159,7 @@ def test_negatives_are_the_same_to_the_number(threads: int, side: Side) -> None:
 
 
 @needs_kernels
+@few
 @given(queries=st.integers(1, 6), rows=st.integers(1, 40), answers=st.integers(0, 12), seed=st.integers(0, 9))
 def test_counts(threads: int, queries: int, rows: int, answers: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -173,6 +179,7 @@ def test_counts(threads: int, queries: int, rows: int, answers: int, seed: int) 
 
 
 @needs_kernels
+@few
 @given(rows=st.integers(0, 50), width=SIZES, seed=st.integers(0, 9))
 def test_rows_that_are_not_zero(threads: int, rows: int, width: int, seed: int) -> None:
     matrix = draw_vectors(rows, width, seed=seed) * (draw_vectors(rows, width, seed=seed + 1) > 1.5)
