@@ -73,7 +73,8 @@ def group_runs(folders: Sequence[Path]) -> list[Group]:
         if not result.steps:
             raise BadDataError(f"the run in '{folder}' has no steps yet")
         config = open_config(folder) or {"dataset": result.dataset, "model": result.model, "strategy": result.strategy}
-        key = json.dumps({name: value for name, value in config.items() if name != "seed"}, sort_keys=True)
+        same = {name: value for name, value in config.items() if name not in ("seed", "base_seed")}
+        key = json.dumps(same, sort_keys=True)
         label = f"{result.strategy} · {result.model} · {result.dataset}"
         group = groups.setdefault(key, Group(label, [], []))
         group.results.append(result)

@@ -59,7 +59,7 @@ class NegativeSampler:
             start = answers.start[query_of_row]
             native.call("choose_negatives", numbers, known, answers.columns, start, taken, *numbers.shape)
             return numbers, there
-        return _choose(numbers, known, answers, query_of_row, known - taken), there
+        return _choose(numbers, known, answers, query_of_row, self.timeline.num_entities), there
 
     def _may_have_none(self, side: Side) -> bool:
         """Whether any query has all known entities for answers."""
@@ -73,14 +73,15 @@ class NegativeSampler:
         return f"NegativeSampler({self.timeline!r})"
 
 
-def _choose(numbers: Tensor, known: Tensor, answers: AnswerIndex, query_of_row: Tensor, free: Tensor) -> Tensor:
-    """Columns ``[B, K]`` from random numbers ``[B, K]``."""
+def _choose(numbers: Tensor, known: Tensor, answers: AnswerIndex, query_of_row: Tensor, num_entities: int) -> Tensor:
+    """Columns ``[B, K]`` from random numbers ``[B, K]``, for rows with so many known entities and these queries."""
+    free = known - answers.counts[query_of_row]
     # Rows that share a query share its answers: one sorted list for the distinct queries of the batch.
     queries, query_of_row = torch.unique(query_of_row, return_inverse=True)
     owner, taken = answers.expand(queries)
     counts, known = answers.counts[queries], known.clamp(min=1)
     columns = numbers % known[:, None]
-    stride = int(known.max()) + 1 if len(known) else 1
+    stride = num_entities + 1
     keys = owner * stride + taken
     row, place = _true_answers(keys, query_of_row * stride, columns)
     query = query_of_row[row]
