@@ -16,7 +16,7 @@ from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.ops.ranking import count_ranks
-from tkg_incremental.ops.rows import rows_not_zero
+from tkg_incremental.ops.rows import pull_back, rows_not_zero
 from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.training.optimizers import RowAdam
@@ -186,6 +186,21 @@ def test_rows_that_are_not_zero(threads: int, rows: int, width: int, seed: int) 
     matrix.flatten()[:1] = torch.nan
     found = rows_not_zero(matrix)
     assert torch.equal(found, in_torch(lambda: rows_not_zero(matrix)))
+
+
+@needs_kernels
+@few
+@given(rows=SIZES, width=SIZES, seed=st.integers(0, 99))
+def test_rows_are_pulled_back(threads: int, rows: int, width: int, seed: int) -> None:
+    table, former, gradient = (draw_vectors(rows, width, seed=seed + i) for i in range(3))
+    index = torch.arange(0, rows, 2)
+
+    def work() -> Tensor:
+        pull_back(pulled := gradient.clone(), table, former, index, 1.5)
+        return pulled
+
+    torch.testing.assert_close(work(), in_torch(work))
+    assert torch.equal(work()[1::2], gradient[1::2])
 
 
 @needs_kernels

@@ -7,7 +7,7 @@ import torch
 from learning import MODELS, small_model
 from torch import Tensor, nn
 
-from tkg_incremental.models import TKGModel
+from tkg_incremental.models import HyTE, TKGModel
 from tkg_incremental.training import PublishedAdam, RowAdam
 
 ROWS = torch.tensor([(0, 0, 1, 1), (3, 1, 3, 2), (1, 0, 3, 2)])
@@ -45,6 +45,9 @@ def reference(
                 parameter.grad = torch.zeros_like(parameter)
         nn.utils.clip_grad_norm_(twin.parameters(), max_norm)
         optimizer.step()
+        if "normals" in twin.encoder.axes:
+            with torch.no_grad():
+                twin.encoder.normals /= twin.encoder.normals.norm(dim=1, keepdim=True)
     return twin
 
 
@@ -120,7 +123,8 @@ def test_a_row_that_pauses_keeps_its_state(model: TKGModel) -> None:
     assert torch.equal(model.encoder.tables()["entity_vectors"][0], twin.encoder.tables()["entity_vectors"][0])
 
 
-def test_some_rows_are_not_pulled(model: TKGModel) -> None:
+@pytest.mark.parametrize("kind", [RowAdam, PublishedAdam])
+def test_some_rows_are_not_pulled(model: TKGModel, kind: type[RowAdam | PublishedAdam]) -> None:
     """Rows that the caller leaves out move as if there were no pull, the others as if all were pulled."""
 
     def loss(m: TKGModel) -> Tensor:
@@ -128,7 +132,7 @@ def test_some_rows_are_not_pulled(model: TKGModel) -> None:
 
     def after(**options: Any) -> Tensor:
         twin = copy.deepcopy(model)
-        run(twin, RowAdam(twin, 0.05, max_norm=1e9, **options), loss)
+        run(twin, kind(twin, 0.05, 0.0, max_norm=1e9, **options), loss)
         return twin.encoder.tables()["entity_vectors"].detach()
 
     free, pulled = after(), after(pull=5.0)
@@ -139,7 +143,8 @@ def test_some_rows_are_not_pulled(model: TKGModel) -> None:
     assert not torch.allclose(mixed[1], free[1])
 
 
-def test_pull_is_the_gradient_of_the_squared_change(model: TKGModel) -> None:
+@pytest.mark.parametrize("kind", [RowAdam, PublishedAdam])
+def test_pull_is_the_gradient_of_the_squared_change(model: TKGModel, kind: type[RowAdam | PublishedAdam]) -> None:
     start = copy.deepcopy(model)
 
     def with_drift(m: TKGModel) -> Tensor:
@@ -147,7 +152,7 @@ def test_pull_is_the_gradient_of_the_squared_change(model: TKGModel) -> None:
         return everything(m) + 0.7 * sum((now - before.detach()).square().sum() for now, before in pairs)
 
     wanted = reference(model, with_drift, 0.0, 1.0)
-    run(model, RowAdam(model, 0.05, max_norm=1.0, pull=1.4), everything)
+    run(model, kind(model, 0.05, 0.0, max_norm=1.0, pull=1.4), everything)
     assert same(model, wanted)
 
 
@@ -184,6 +189,14 @@ def test_no_mark_to_go_back_to(model: TKGModel, kind: type[RowAdam | PublishedAd
     now = copy.deepcopy(model.state_dict())
     optimizer.memory.rewind()
     assert all(torch.equal(now[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", [RowAdam, PublishedAdam])
+def test_normals_keep_their_length(kind: type[RowAdam | PublishedAdam]) -> None:
+    """Also those of steps that nothing is learnt of, which weight decay alone would take to zero."""
+    model = HyTE(5, 3, 4, 4).double()
+    run(model, kind(model, lr=0.1, weight_decay=1.0), lambda model: model(ROWS).sum(), updates=30)
+    assert torch.allclose(model.encoder.normals.norm(dim=1), torch.ones(4, dtype=torch.double))
 
 
 def test_name(model: TKGModel) -> None:

@@ -54,7 +54,9 @@ class ShardedEncoder(Encoder):
                 for some in index.split(_ROWS_AT_A_TIME):
                     fresh = torch.empty(len(some), table.size(1)).uniform_(-bound, bound, generator=generator)
                     mine = self.shards.own(some)
-                    table[(some[mine] - self.shards.begin).to(table.device)] = fresh[mine].to(table)
+                    places = (some[mine] - self.shards.begin).to(table.device)
+                    table[places] = fresh[mine].to(table)
+                    self.restore_units(name, places)
 
     def expand(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("tables that are spread over processes cannot grow; make them large enough")

@@ -44,6 +44,7 @@ class Encoder(nn.Module):
         self.sizes: dict[str, int] = {"entity": num_entities, "relation": num_relations, "time": num_steps}
         self.hidden_channels = hidden_channels
         self.axes: dict[str, Axis] = {}
+        self._unit_tables: set[str] = set()
         #: Row-wise optimisers set this, so that a gradient holds the rows a batch touched, if these are few.
         self.sparse_gradients = False
         self._former: FormerRows | None = None
@@ -63,10 +64,22 @@ class Encoder(nn.Module):
         """Vectors of relations at steps: ``[*] → [*, hidden_channels]``."""
         raise NotImplementedError
 
-    def add_table(self, name: str, axis: Axis, width: int) -> None:
-        """Registers a table with one row per entity, relation or step."""
+    def add_table(self, name: str, axis: Axis, width: int, unit: bool = False) -> None:
+        """Registers a table with one row per entity, relation or step; ``unit`` if its rows have length one."""
         self.register_parameter(name, nn.Parameter(torch.empty(self.sizes[axis], width)))
         self.axes[name] = axis
+        if unit:
+            self._unit_tables.add(name)
+
+    @torch.no_grad()
+    def restore_units(self, name: str, index: Tensor | None = None) -> None:
+        """Gives rows of a table, by default all, their length of one again after an update, if they are to have it."""
+        if name in self._unit_tables:
+            table = self.tables()[name]
+            if index is None:
+                F.normalize(table, dim=-1, out=table)
+            else:
+                table[index] = F.normalize(table[index], dim=-1)
 
     def rows(self, name: str, index: Tensor) -> Tensor:
         """Rows of a table, ``[*] → [*, width]``."""
@@ -112,6 +125,7 @@ class Encoder(nn.Module):
                 bound = initial_bound(*table.shape)
                 fresh = torch.empty(len(index), table.size(1)).uniform_(-bound, bound, generator=generator)
                 table[index.to(table.device)] = fresh.to(table)
+                self.restore_units(name, index.to(table.device))
 
     @torch.no_grad()
     def expand(

@@ -53,27 +53,14 @@ class _WithRows(torch.autograd.Function):
         return grad_table.index_add_(0, index.flatten(), grad_rows.reshape(-1, grad_table.size(1))), None
 
 
-def squared_change(table: Tensor, index: Tensor, before: Tensor) -> Tensor:
-    """How far some rows of a table are from what they were, ``[N, d], [n], [n, d] → []``: the sum of squares."""
-    return _SquaredChange.apply(table, index, before)
-
-
-class _SquaredChange(torch.autograd.Function):
-    # The rows are distinct, so their gradients are put in their places, and no sums are needed.
-
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, index: Tensor, before: Tensor) -> Tensor:
-        change = F.embedding(index, table).sub_(before)
-        ctx.save_for_backward(index, change)
-        ctx.rows = len(table)
-        return change.flatten().dot(change.flatten())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        index, change = ctx.saved_tensors
-        whole = change.new_zeros(ctx.rows, change.size(1))
-        return whole.index_copy_(0, index, change * (2 * grad)), None, None
+def pull_back(gradient: Tensor, table: Tensor, former: Tensor, index: Tensor, strength: float) -> None:
+    """Adds to the gradient of some distinct rows of a table ``strength`` times how far they are from what they were."""
+    if native.takes(gradient, table, former, index) and gradient.is_contiguous():
+        by = torch.tensor(strength, dtype=torch.float32)
+        native.call("pull_back", table, former, index, gradient, by, len(index), table.size(1))
+    else:
+        change = table.index_select(0, index).sub_(former.index_select(0, index))
+        gradient.index_add_(0, index, change, alpha=strength)
 
 
 def touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:

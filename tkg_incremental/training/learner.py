@@ -19,7 +19,7 @@ from tkg_incremental.distributed.sharded_learning import ShardedRowAdam
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.strategies import Step, Strategy
+from tkg_incremental.strategies import Step, Strategy, Term
 from tkg_incremental.strategies.step import is_known_before
 from tkg_incremental.training.batches import spread
 from tkg_incremental.training.checks import check_sharded
@@ -85,13 +85,12 @@ class LearningSettings:
         sharded = is_sharded(model)
         if sharded:
             check_sharded(strategy, self.optimizer)
-        if self.optimizer == "published":
-            decay = 1e-4 if self.weight_decay is None else self.weight_decay
-            return PublishedAdam(model, self.lr, decay, self.max_norm)
+        is_published = self.optimizer == "published"
+        decay = (1e-4 if is_published else 0.0) if self.weight_decay is None else self.weight_decay
         pull = sum(term.pull for term in strategy.terms)
+        kind = PublishedAdam if is_published else ShardedRowAdam if sharded else RowAdam
         # What is new at this step has nowhere to be pulled back to.
-        kind = ShardedRowAdam if sharded else RowAdam
-        return kind(model, self.lr, self.weight_decay or 0.0, self.max_norm, pull, partial(is_known_before, snapshot))
+        return kind(model, self.lr, decay, self.max_norm, pull, partial(is_known_before, snapshot))
 
 
 class StepLearner:
@@ -127,10 +126,8 @@ class StepLearner:
         self.views: list[Tensor | None] = [
             None if term.view is None else term.view.rows(snapshot, generator) for term in strategy.terms
         ]
-        # What an optimiser does row by row, no term needs to do.
         self._rowwise = isinstance(self.optimizer, RowAdam)
-        pairs = zip(strategy.terms, self.views, strict=True)
-        self._terms = [(term, rows) for term, rows in pairs if not (self._rowwise and term.pull)]
+        self._terms = self._with_views()
         objective = Objective(self.step, [term for term, _ in self._terms], world)
         # Gradients are averaged whole on the way back, or row by row after it.
         self._losses = objective if self._rowwise else replicate(objective, world, objective.is_ours)
@@ -142,6 +139,10 @@ class StepLearner:
         self._whole_tables = [
             table for table in model.encoder.tables().values() if any(table is whole for whole in self._parameters)
         ]
+
+    def _with_views(self) -> list[tuple[Term, Tensor | None]]:
+        """The terms that losses are taken of, with their rows. Optimisers pull rows back themselves."""
+        return [pair for pair in zip(self.strategy.terms, self.views, strict=True) if not pair[0].pull]
 
     @property
     def rows(self) -> int:
@@ -227,10 +228,8 @@ class StepLearner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        kept = [term for term, _ in self._terms]
         self.epoch, self.views = state["epoch"], state["views"]
-        pairs = zip(self.strategy.terms, self.views, strict=True)
-        self._terms = [(term, rows) for term, rows in pairs if any(term is one for one in kept)]
+        self._terms = self._with_views()
         self.seconds, self.history = list(state["seconds"]), list(state["history"])
         self.stopping = EarlyStopping.from_state(state["stopping"])
         self._memory.load_state_dict(state["memory"])

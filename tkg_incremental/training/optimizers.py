@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import rows_not_zero, touched_rows
+from tkg_incremental.ops.rows import pull_back, rows_not_zero, touched_rows
 from tkg_incremental.training.memory import Growing, StepMemory, TouchedRows, WholeCopy
 
 
@@ -40,23 +40,48 @@ class PublishedAdam(torch.optim.Adam):
         lr: Learning rate.
         weight_decay: Weight of the L2 penalty.
         max_norm: The norm of the whole gradient is clipped to this.
+        pull: Adds ``pull`` × (row − row before the step) to the gradient.
+        pulled: Tells of rows of an axis which are pulled; by default all.
     """
 
-    def __init__(self, model: TKGModel, lr: float = 1e-3, weight_decay: float = 1e-4, max_norm: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: TKGModel,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-4,
+        max_norm: float = 1.0,
+        pull: float = 0.0,
+        pulled: Callable[[Axis, Tensor], Tensor] | None = None,
+    ) -> None:
         super().__init__(model.parameters(), lr=lr, weight_decay=weight_decay, fused=True)
         model.encoder.sparse_gradients = False
-        self.max_norm = max_norm
+        self._encoder, self.max_norm, self.pull = model.encoder, max_norm, pull
         self.memory: StepMemory = WholeCopy(model)
+        self._pulled = {}
+        for name, axis in model.encoder.axes.items():
+            index = torch.arange(model.encoder.sizes[axis], device=model.device)
+            self._pulled[name] = index if pulled is None else index[pulled(axis, index)]
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is None:  # weight decay reaches every table, also one no term used
                     parameter.grad = torch.zeros_like(parameter)
+        if self.pull:
+            self._pull_back()
         norm = nn.utils.get_total_norm([parameter.grad for group in self.param_groups for parameter in group["params"]])
         # Gradients are divided by this on their way into the update: clipping, without a walk of its own.
         self.grad_scale = ((norm + 1e-6) / self.max_norm).clamp(min=1.0).float()
         super().step(closure)
+        for name in self._encoder.axes:
+            self._encoder.restore_units(name)
+
+    @torch.no_grad()
+    def _pull_back(self) -> None:
+        former = self.memory.previous.encoder.tables()
+        for name, table in self._encoder.tables().items():
+            assert table.grad is not None
+            pull_back(table.grad, table, former[name], self._pulled[name], self.pull)
 
 
 class RowAdam:
@@ -93,7 +118,7 @@ class RowAdam:
         self.pull, self._pulled, self._axes = pull, pulled, model.encoder.axes
         self.betas, self.eps = betas, eps
         model.encoder.sparse_gradients = True
-        self._tables = model.encoder.tables()
+        self._encoder, self._tables = model.encoder, model.encoder.tables()
         self.rows = self.memory_kind(model)
         self.memory: StepMemory = self.rows
         # By slot of a touched row: updates so far, running mean of the gradient and of its square.
@@ -131,6 +156,7 @@ class RowAdam:
         scale = (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
         for name, index, slots, gradient in touched:
             self._move(name, index, slots, gradient, scale)
+            self._encoder.restore_units(name, index)
 
     def _touched(self, name: str, gradient: Tensor) -> tuple[Tensor, Tensor | slice, Tensor]:
         """Index, slots and gradient of the rows that a batch touched."""

@@ -44,7 +44,9 @@ class HyperplaneEncoder(Encoder):
         super().__init__(num_entities, num_relations, num_steps, hidden_channels)
         self.add_table("entity_vectors", "entity", hidden_channels)
         self.add_table("relation_vectors", "relation", hidden_channels)
-        self.add_table("normals", "time", hidden_channels)
+        # Kept at length one: weight decay would take those of steps to come to zero, where their direction is noise and
+        # its gradient so large that clipping leaves nothing of the others.
+        self.add_table("normals", "time", hidden_channels, unit=True)
         self.reset_parameters(generator)
 
     def entity(self, index: Tensor, time: Tensor) -> Tensor:

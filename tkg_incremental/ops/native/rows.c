@@ -1,4 +1,4 @@
-/* Rows of tables: which of a gradient are not zero, and how an optimiser moves them. */
+/* Rows of tables: which of a gradient are not zero, what pulls them back, and how an optimiser moves them. */
 #include <math.h>
 
 #include "common.h"
@@ -14,6 +14,23 @@ static int64_t is_not_zero(const float *row, int64_t width) {
 EXPORT void rows_not_zero(const float *matrix, int64_t *marks, int64_t rows, int64_t width, int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t i = 0; i < rows; ++i) marks[i] = is_not_zero(matrix + i * width, width);
+}
+
+FOR_EVERY_CPU
+static void pull_row(float strength, const float *restrict value, const float *restrict former,
+                     float *restrict gradient, int64_t width) {
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) gradient[j] += strength * (value[j] - former[j]);
+}
+
+/* Adds to the gradient of some rows of a table what pulls them back to their former values. */
+EXPORT void pull_back(const float *table, const float *former, const int64_t *index, float *gradient,
+                      const float *strength, int64_t rows, int64_t width, int64_t threads) {
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+    for (int64_t i = 0; i < rows; ++i) {
+        const int64_t place = index[i] * width;
+        pull_row(*strength, table + place, former + place, gradient + place, width);
+    }
 }
 
 struct adam {
