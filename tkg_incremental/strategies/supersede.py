@@ -90,8 +90,8 @@ class Contrast(Term):
     weight: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
-        now = step.model(rows)
-        loss = now.new_zeros(())
+        # Rows, then what they replaced on either side, scored together: every look-up has a gradient of its own.
+        facts, replaced = [rows], []
         for side in SIDES:
             answers = step.deleted_answers(side, self.window)
             query = answers.lookup(rows)
@@ -104,7 +104,11 @@ class Contrast(Term):
             place = answers.start[query] + (draws * count).long()
             former = rows[some]
             former[:, query_columns(side)[1]] = step.timeline.order[answers.columns[place[some]]]
-            loss = loss + F.softplus(step.model(former) - now[some]).sum()
+            facts.append(former)
+            replaced.append(some.nonzero().squeeze(1))
+        scores = step.model(torch.cat(facts))
+        now, before = scores[: len(rows)], scores[len(rows) :]
+        loss = F.softplus(before - now[torch.cat(replaced)]).sum()
         return {"contrast": self.weight * loss / len(rows)}
 
     def examples(self, step: Step, rows: int) -> int:
