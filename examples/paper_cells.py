@@ -234,6 +234,7 @@ def _ours() -> list[Cell]:
         own: list[tuple[str, Callable[[], Strategy]]] = [
             ("Supersede", Supersede),
             ("Supersede by contrast", lambda: Supersede(sink=0, contrast=6.0)),
+            ("Supersede by more contrast", lambda: Supersede(sink=0, contrast=8.0, replay_size=10_000)),
             ("Supersede without sink", lambda: Supersede(sink=0)),
             ("Supersede without contrast", lambda: Supersede(contrast=0)),
             ("Supersede without current facts", lambda: Supersede(current_negatives=0, replay_size=10_000)),
