@@ -93,8 +93,9 @@ def test_successors(drawn: tuple[Timeline, TimelineOracle], window: int, limit: 
 
 
 def test_what_it_is_made_of() -> None:
-    assert [type(term) for term in Supersede().terms] == [Link, Drift, Link, Sink, Contrast, Replay]
-    least = Supersede(sink=0, contrast=0, replay=None, current_negatives=0)
+    assert [type(term) for term in Supersede().terms] == [Link, Drift, Link, Contrast, Replay]
+    assert [type(term) for term in Supersede(sink=1).terms] == [Link, Drift, Link, Sink, Contrast, Replay]
+    least = Supersede(contrast=0, replay=None, current_negatives=0)
     assert [type(term) for term in least.terms] == [Link, Drift]
     _, drift, current, sink, contrast, replay = Supersede(
         window=3, sink=0.1, sink_negatives=7, contrast=0.2, rce=0.3, rkd=0.4, drift=0.5

@@ -116,12 +116,13 @@ class Contrast(Term):
 
 
 class Supersede(Strategy):
-    r"""TIE, with the deleted facts held against what is true and against the crowd.
+    r"""TIE, with the deleted facts held against what is true.
 
-    Two terms take the place of :math:`L_{del}`: :class:`Sink` pushes deleted facts down until random entities
-    outrank them, :class:`Contrast` sets every current fact against the facts it replaced. What still holds is learnt
-    again, in the place of half of the replay, so that what is pushed down does not take it along. And the best epoch is
-    the one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let go of.
+    :class:`Contrast`, every current fact against the facts it replaced, takes the place of :math:`L_{del}`. What still
+    holds is learnt again, in the place of half of the replay, so that what is pushed down does not take it along. And
+    the best epoch is the one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let
+    go of. :class:`Sink` lets go of more, also of facts that nothing took the place of, and takes more of what holds
+    along.
 
     Args:
         negatives: Negatives a side for added facts, or ``"all"``.
@@ -131,7 +132,7 @@ class Supersede(Strategy):
             out.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step; 500 for each step of the window by default.
-        sink: Weight of the sinking; 0 leaves it out.
+        sink: Weight of the sinking; 0, the default, leaves it out.
         sink_negatives: Random entities a side that a deleted fact sinks below; the fewer, the deeper.
         contrast: Weight of the contrast; 0 leaves it out.
         rce: Weight of the replayed cross-entropy.
@@ -149,9 +150,9 @@ class Supersede(Strategy):
         current_negatives: int = 50,
         window: int = 10,
         replay_size: int | None = None,
-        sink: float = 1.0,
+        sink: float = 0.0,
         sink_negatives: int = 4,
-        contrast: float = 1.0,
+        contrast: float = 6.0,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,
