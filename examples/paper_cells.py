@@ -233,19 +233,19 @@ def _ours() -> list[Cell]:
         cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
         own: list[tuple[str, Callable[[], Strategy]]] = [
             ("Supersede", Supersede),
-            ("Supersede more contrast and replay", lambda: Supersede(contrast=8.0, replay_size=10_000)),
-            ("Supersede little contrast", lambda: Supersede(contrast=1.0)),
+            ("Supersede less contrast and replay", lambda: Supersede(contrast=6.0, replay_size=5_000)),
+            ("Supersede little contrast", lambda: Supersede(contrast=1.0, replay_size=5_000)),
             ("Supersede one-vs-all", lambda: Supersede(negatives="all", replay_negatives="all", rkd=0.0)),
-            ("Supersede with sink", lambda: Supersede(sink=1.0, contrast=1.0)),
-            ("Supersede with sink threefold", lambda: Supersede(sink=3.0, contrast=3.0)),
-            ("Supersede with sink alone", lambda: Supersede(sink=1.0, contrast=0.0)),
+            ("Supersede with sink", lambda: Supersede(sink=1.0, contrast=1.0, replay_size=5_000)),
+            ("Supersede with sink threefold", lambda: Supersede(sink=3.0, contrast=3.0, replay_size=5_000)),
+            ("Supersede with sink alone", lambda: Supersede(sink=1.0, contrast=0.0, replay_size=5_000)),
             (
                 "Supersede with sink without current facts",
-                lambda: Supersede(sink=1.0, contrast=1.0, current_negatives=0, replay_size=10_000),
+                lambda: Supersede(sink=1.0, contrast=1.0, current_negatives=0),
             ),
             (
                 "Supersede with shallow sink without current facts",
-                lambda: Supersede(sink=1.0, sink_negatives=50, contrast=1.0, current_negatives=0, replay_size=10_000),
+                lambda: Supersede(sink=1.0, sink_negatives=50, contrast=1.0, current_negatives=0),
             ),
         ]
         cells += [Cell(0, dataset, "DE", name, make) for name, make in own]

@@ -119,10 +119,9 @@ class Supersede(Strategy):
     r"""TIE, with the deleted facts held against what is true.
 
     :class:`Contrast`, every current fact against the facts it replaced, takes the place of :math:`L_{del}`. What still
-    holds is learnt again, in the place of half of the replay, so that what is pushed down does not take it along. And
-    the best epoch is the one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let
-    go of. :class:`Sink` lets go of more, also of facts that nothing took the place of, and takes more of what holds
-    along.
+    holds is learnt again, beside the replay, so that what is pushed down does not take it along. And the best epoch is
+    the one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let go of.
+    :class:`Sink` lets go of more, also of facts that nothing took the place of, and takes more of what holds along.
 
     Args:
         negatives: Negatives a side for added facts, or ``"all"``.
@@ -131,7 +130,7 @@ class Supersede(Strategy):
         current_negatives: Negatives a side for all facts of the step, learnt again beside the added ones; 0 leaves them
             out.
         window: How many steps back replayed and deleted facts reach.
-        replay_size: How many facts are replayed in a step; 500 for each step of the window by default.
+        replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
         sink: Weight of the sinking; 0, the default, leaves it out.
         sink_negatives: Random entities a side that a deleted fact sinks below; the fewer, the deeper.
         contrast: Weight of the contrast; 0 leaves it out.
@@ -152,7 +151,7 @@ class Supersede(Strategy):
         replay_size: int | None = None,
         sink: float = 0.0,
         sink_negatives: int = 4,
-        contrast: float = 6.0,
+        contrast: float = 8.0,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,
@@ -165,7 +164,7 @@ class Supersede(Strategy):
         if contrast:
             terms.append(Contrast(Successors(window), window, contrast))
         if replay is not None:
-            size = 500 * window if replay_size is None else replay_size
+            size = 1000 * window if replay_size is None else replay_size
             terms.append(Replay(Replayed(window, size, replay), replay_negatives, weight=rce, distill=rkd))
         super().__init__(terms, "Supersede")
 
