@@ -125,7 +125,8 @@ class AGEM(Strategy):
     <https://arxiv.org/abs/1812.00420>`_ in the place of the replay loss.
 
     Where the gradient :math:`g_i` of a row would raise the replay loss, :math:`g_i^\top g^{ref}_i < 0`, the part that
-    does so is taken out: :math:`g_i - \frac{g_i^\top g^{ref}_i}{g^{ref\top}_i g^{ref}_i} g^{ref}_i`.
+    does so is taken out: :math:`g_i - \frac{g_i^\top g^{ref}_i}{g^{ref\top}_i g^{ref}_i} g^{ref}_i`. The pull of
+    :math:`L_{TR}`, which is no lesson of any row, is the optimiser's and is added after that.
 
     Args:
         facts: ``"added"`` or ``"all"`` facts of the step.
