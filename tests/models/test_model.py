@@ -74,7 +74,7 @@ def test_what_occurs_is_encoded_once(model: TKGModel, samples: int) -> None:
         for some in (places[:1], places, places):  # a frozen model remembers
             table, indices = asked.encode_places(some, order, num_known)
             for index, (columns, time) in zip(indices, some, strict=True):
-                assert torch.allclose(table[index], model.encoder.entity(order[columns], time[:, None]))
+                assert torch.allclose(table.vectors[index.rows], model.encoder.entity(order[columns], time[:, None]))
 
 
 # Copies ------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_a_frozen_copy_forgets_its_vectors_when_it_is_given_others(model: TKGMod
 
     def vectors(of: TKGModel) -> Tensor:
         table, index = of.encode_places([(columns, ROWS[:, 3])], order, torch.full((7,), 5))
-        return table[index[0]]
+        return table.vectors[index[0].rows]
 
     before = vectors(frozen)
     _train(model)

@@ -19,7 +19,7 @@ from tkg_incremental.ops.ranking import count_ranks
 from tkg_incremental.ops.rows import pull_back, rows_not_zero
 from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
 from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.training.optimizers import RowAdam
+from tkg_incremental.training.optimizers import PublishedAdam, RowAdam
 
 needs_kernels = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
 SIZES = st.integers(1, 37)
@@ -222,6 +222,40 @@ def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
     found, wanted = work(), in_torch(work)
     for name, table in found.items():
         torch.testing.assert_close(table, wanted[name], rtol=1e-4, atol=1e-6)
+
+
+@needs_kernels
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "pull": 2.0, "max_norm": 1e9}], ids=str)
+def test_tables_are_moved(threads: int, options: dict[str, float]) -> None:
+    def work() -> dict[str, Tensor]:
+        model = DE(900, 2, 5, 12)  # several stretches of a thread
+        model.encoder.reset_parameters(torch.Generator().manual_seed(1))
+        optimizer, generator = PublishedAdam(model, **options), torch.Generator().manual_seed(2)
+        for _ in range(4):
+            for table in model.parameters():
+                table.grad = torch.randn(table.shape, generator=generator)
+            optimizer.step()
+        return {name: table.detach() for name, table in model.encoder.tables().items()}
+
+    found, wanted = work(), in_torch(work)
+    for name, table in found.items():
+        torch.testing.assert_close(table, wanted[name], rtol=1e-4, atol=1e-6)
+
+
+@needs_kernels
+def test_what_has_decayed_is_zero(threads: int) -> None:
+    model = DE(900, 2, 5, 12)
+    for table in model.parameters():
+        table.data.fill_(1e-37)
+    optimizer, tiny = PublishedAdam(model), torch.finfo(torch.float).tiny
+    for _ in range(60):
+        optimizer.zero_grad()
+        optimizer.step()
+    for table in model.parameters():
+        state = optimizer.state[table]
+        for numbers in (table.detach(), state["exp_avg"], state["exp_avg_sq"]):
+            assert ((numbers == 0) | (numbers.abs() >= tiny)).all()
+    assert torch.tensor(1e-39) * 1 > 0  # elsewhere such numbers count as before
 
 
 def test_tensors_of_other_kinds_go_to_torch() -> None:

@@ -30,7 +30,8 @@ def test_name(graph: Timeline) -> None:
 def test_by_hand(graph: Timeline) -> None:
     columns, available = NegativeSampler(graph)(to_tensor([(0, 0, 1, 1), (0, 0, 1, 0)]), "tail", 200, seeded())
     assert available is None  # nobody is left without
-    first, second = (set(graph.order[row].tolist()) for row in columns)
+    assert graph.order[columns[:, 0]].tolist() == [1, 1]  # the rows' own answers
+    first, second = (set(graph.order[row].tolist()) for row in columns[:, 1:])
     assert first == {0, 3, 4}
     assert second == {0, 3, 4}  # at step 0 entities 2 and 5 are not known yet
 
@@ -46,16 +47,17 @@ def test_exactly_the_admissible(side: Side, drawn: tuple[Timeline, TimelineOracl
     columns, available = NegativeSampler(timeline)(to_tensor(rows), side, 150, seeded(seed))
     everywhere = [True] * len(rows) if available is None else available.tolist()
     for row, found, there in zip(rows, columns, everywhere, strict=True):
+        assert timeline.order[found[0]] == row[2 if side == "tail" else 0]
         admissible = oracle.known_entities(row[3]) - oracle.answers(side, "train", row)
         assert there == bool(admissible)
         if there:  # of at most six entities each is missed with a chance of (5/6)^150 ≈ 1e-12
-            assert set(timeline.order[found].tolist()) == admissible
+            assert set(timeline.order[found[1:]].tolist()) == admissible
 
 
 def test_uniform(graph: Timeline) -> None:
     row = to_tensor([(0, 0, 1, 1)])
     columns, _ = NegativeSampler(graph)(row, "tail", 30_000, seeded())
-    counts = Counter(graph.order[columns].flatten().tolist())
+    counts = Counter(graph.order[columns[:, 1:]].flatten().tolist())
     chi_square = sum((count - 10_000) ** 2 / 10_000 for count in counts.values())
     assert len(counts) == 3
     assert chi_square < 13.8  # the 99.9% quantile with two degrees of freedom
@@ -63,7 +65,7 @@ def test_uniform(graph: Timeline) -> None:
 
 def test_each_row_draws_on_its_own(graph: Timeline) -> None:
     columns, _ = NegativeSampler(graph)(to_tensor([(0, 0, 1, 1)] * 2), "tail", 50, seeded())
-    assert not torch.equal(columns[0], columns[1])
+    assert not torch.equal(columns[0, 1:], columns[1, 1:])
 
 
 def test_nobody_left() -> None:
@@ -74,13 +76,21 @@ def test_nobody_left() -> None:
     assert available is not None
     assert available.tolist() == [False, True]
     assert available.device == timeline.device
-    assert columns.shape == (2, 9)
-    assert set(timeline.order[columns[1]].tolist()) == {1, 2}
+    assert columns.shape == (2, 10)
+    assert set(timeline.order[columns[1, 1:]].tolist()) == {1, 2}
 
 
 def test_no_rows(graph: Timeline) -> None:
     columns, _ = NegativeSampler(graph)(to_tensor([]), "head", 3, seeded())
-    assert columns.shape == (0, 3)
+    assert columns.shape == (0, 4)
+
+
+def test_drawn_into_a_part_of_a_tensor(graph: Timeline) -> None:
+    whole = torch.full((9, 5), -1)
+    columns, _ = NegativeSampler(graph)(graph.train.rows, "head", 4, seeded(), out=whole[2:8])
+    assert columns.data_ptr() == whole[2:].data_ptr()
+    assert torch.equal(columns, NegativeSampler(graph)(graph.train.rows, "head", 4, seeded())[0])
+    assert (whole[[0, 1, 8]] == -1).all()
 
 
 def test_generators(graph: Timeline) -> None:

@@ -15,6 +15,7 @@ from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder, FormerRows
 from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, Side, query_columns
 from tkg_incremental.ops.scores import all_scores
+from tkg_incremental.ops.shared import Places, SharedTable
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.base import TKGDataset
@@ -89,7 +90,7 @@ class TKGModel(nn.Module):
 
     def encode_places(
         self, places: Sequence[tuple[Tensor, Tensor]], order: Tensor, num_known: Tensor
-    ) -> tuple[Tensor, list[Tensor]]:
+    ) -> tuple[SharedTable, list[Places]]:
         """Encodes each (entity, step) that occurs once.
 
         Args:
@@ -98,24 +99,25 @@ class TKGModel(nn.Module):
             num_known: How many of them are known at each step.
 
         Returns:
-            Vectors ``[N, d]``, and for each of ``places`` where among them its entities stand, ``[R, K]``.
+            A table of vectors, and for each of ``places`` where in it its entities stand.
         """
         times = [time for _, time in places]
         steps, which = torch.unique(torch.cat(times), return_inverse=True)
-        step_of = which[:, None].split([len(time) for time in times])
+        step_of = which.split([len(time) for time in times])
         occurrences = sum(columns.numel() for columns, _ in places)
         known_at, sizes = torch.stack([steps, num_known[steps]]).tolist()
         if sum(sizes) <= occurrences:
             # Every known entity occurs many times: encode them all, without looking.
             table, first = self._encode_known(order, known_at, sizes)
             start = torch.tensor(first, device=order.device)
-            return table, [start[of] + columns for of, (columns, _) in zip(step_of, places, strict=True)]
+            known = [Places(columns, start[of]) for of, (columns, _) in zip(step_of, places, strict=True)]
+            return SharedTable(table), known
         # A few of many: encode those that occur.
-        all_pairs = [of * len(order) + columns for of, (columns, _) in zip(step_of, places, strict=True)]
+        all_pairs = [of[:, None] * len(order) + columns for of, (columns, _) in zip(step_of, places, strict=True)]
         pairs, index = torch.unique(torch.cat([some.flatten() for some in all_pairs]), return_inverse=True)
         table = self.encoder.entity(order[pairs % len(order)], steps[pairs // len(order)])
         parts = index.split([some.numel() for some in all_pairs])
-        return table, [part.view_as(some) for part, some in zip(parts, all_pairs, strict=True)]
+        return SharedTable(table), [Places(part.view_as(some)) for part, some in zip(parts, all_pairs, strict=True)]
 
     def _encode_known(self, order: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
         """All entities known at some steps, and where each step begins among them."""

@@ -44,12 +44,18 @@ class _WithRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(index)
+        ctx.set_materialize_grads(False)
+        ctx.shape = table.shape
         return table, F.embedding(index, table)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_table: Tensor, grad_rows: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_table: Tensor | None, grad_rows: Tensor | None) -> tuple[Tensor | None, ...]:
+        if grad_rows is None:
+            return grad_table, None
         (index,) = ctx.saved_tensors
+        if grad_table is None:
+            grad_table = grad_rows.new_zeros(ctx.shape)
         return grad_table.index_add_(0, index.flatten(), grad_rows.reshape(-1, grad_table.size(1))), None
 
 

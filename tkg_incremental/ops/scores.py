@@ -48,11 +48,27 @@ def sampled_scores(query: Tensor, table: Tensor, index: Tensor, similarity: Simi
 
     Fastest where neighbouring queries sample neighbouring rows, which then stay in the cache.
     """
+    return with_sampled_scores(table, query, index, None, similarity)[1]
+
+
+def with_sampled_scores(
+    table: Tensor, query: Tensor, index: Tensor, first: Tensor | None, similarity: Similarity
+) -> tuple[Tensor, Tensor]:
+    """The table, to go on with, and :func:`sampled_scores` of its rows ``first[b] + index[b, k]``.
+
+    The table's gradient is added to that of whatever goes on with it, in place, where the kernels do the work.
+    """
+    if similarity in _KINDS and native.takes(query, table, index):
+        first = index.new_zeros(len(index)) if first is None else first
+        return _Sampled.apply(table, query, index, first, _KINDS[similarity])
+    index = index if first is None else index + first[:, None]
+    return table, _sampled_in_torch(query, table, index, similarity)
+
+
+def _sampled_in_torch(query: Tensor, table: Tensor, index: Tensor, similarity: Similarity) -> Tensor:
     if similarity == "dot" and index.size(1) >= len(table):
         # More draws than there are candidates: all scores are fewer.
         return all_scores(query, table, similarity).gather(1, index)
-    if similarity in _KINDS and native.takes(query, table, index):
-        return _Sampled.apply(query, table, index, _KINDS[similarity])
     if query.device.type == "cpu" and similarity == "dot":
         return _SampledDot.apply(query, table, index)
     if query.device.type == "cpu" and similarity == "l1":
@@ -65,29 +81,35 @@ _KINDS = {"dot": 0, "l1": 1}
 
 class _Sampled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor, kind: int) -> Tensor:
-        query, table, index = query.contiguous(), table.contiguous(), index.contiguous()
-        ctx.save_for_backward(query, table, index)
+    def forward(
+        ctx: Any, table: Tensor, query: Tensor, index: Tensor, first: Tensor, kind: int
+    ) -> tuple[Tensor, Tensor]:
+        vectors, query, index, first = table.contiguous(), query.contiguous(), index.contiguous(), first.contiguous()
+        ctx.save_for_backward(vectors, query, index, first)
+        ctx.set_materialize_grads(False)
         ctx.kind = kind
         scores = query.new_empty(index.shape)
-        native.call("sampled_scores", kind, query, table, index, scores, *index.shape, query.size(1))
-        return scores
+        native.call("sampled_scores", kind, query, vectors, index, first, scores, *index.shape, query.size(1))
+        return table, scores
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, table, index = ctx.saved_tensors
-        grad = grad.contiguous()
-        (rows, samples), width, threads = index.shape, query.size(1), torch.get_num_threads()
-        grad_query, grad_table = torch.empty_like(query), torch.empty_like(table)
-        native.call("sampled_query_gradient", ctx.kind, query, table, index, grad, grad_query, rows, samples, width)
-        scratch = index.new_zeros(threads, len(table)), torch.empty_like(index), torch.empty_like(grad)
-        native.call(
-            "sampled_table_gradient",
-            *(ctx.kind, query, table, index, grad, grad_table, rows, samples, len(table), width),
-            *scratch,
-        )
-        return grad_query, grad_table, None, None
+    def backward(ctx: Any, grad_table: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:
+        if grad is None:
+            return grad_table, None, None, None, None
+        table, query, index, first = ctx.saved_tensors
+        given = ctx.kind, query, table, index, first, grad.contiguous()
+        (rows, samples), width = index.shape, query.size(1)
+        grad_query = torch.empty_like(query)
+        native.call("sampled_query_gradient", *given, grad_query, rows, samples, width)
+        if ctx.needs_input_grad[0]:
+            is_fresh = grad_table is None
+            grad_table = torch.empty_like(table) if grad_table is None else grad_table.contiguous()
+            counts = index.new_zeros(torch.get_num_threads(), len(table))
+            scratch = counts, torch.empty_like(index), torch.empty_like(grad, memory_format=torch.contiguous_format)
+            sizes = rows, samples, len(table), width
+            native.call("sampled_table_gradient", *given, grad_table, int(is_fresh), *sizes, *scratch)
+        return grad_table, grad_query, None, None, None
 
 
 class _SampledDot(torch.autograd.Function):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.ops import native
-from tkg_incremental.ops.answers import TIME, AnswerIndex, Side
+from tkg_incremental.ops.answers import TIME, AnswerIndex, Side, query_columns
 from tkg_incremental.ops.keys import contains, segment_arange
 from tkg_incremental.sampling.share import WHOLE, Share
 
@@ -38,12 +38,14 @@ class NegativeSampler:
         count: int,
         generator: torch.Generator | None = None,
         share: Share = WHOLE,
+        out: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Draws ``count`` negatives for each row; ``share`` says of which batch the rows are a part.
 
         Returns:
-            Columns ``[B, count]`` of the negatives, and ``[B]`` whether a row has any: where every known entity is
-            a true answer there is none, and its columns mean nothing. :obj:`None` if there is no such query.
+            Columns ``[B, 1 + count]`` of the row's own answer and of its negatives, in ``out`` if that is given, and
+            ``[B]`` whether a row has negatives: where every known entity is a true answer there is none, and its
+            columns mean nothing. :obj:`None` if there is no such query.
         """
         if count < 1:
             raise ValueError(f"count must be at least 1 (got {count})")
@@ -55,11 +57,14 @@ class NegativeSampler:
         ).contiguous()
         taken = answers.counts[query_of_row]
         there = known > taken if self._may_have_none(side) else None
+        out = numbers.new_empty(len(rows), 1 + count) if out is None else out
+        out[:, 0] = self.timeline.column_of[rows[:, query_columns(side)[1]]]
         if native.takes(numbers):
             start = answers.start[query_of_row]
-            native.call("choose_negatives", numbers, known, answers.columns, start, taken, *numbers.shape)
-            return numbers, there
-        return _choose(numbers, known, answers, query_of_row, self.timeline.num_entities), there
+            native.call("choose_negatives", numbers, known, answers.columns, start, taken, out, *numbers.shape)
+        else:
+            out[:, 1:] = _choose(numbers, known, answers, query_of_row, self.timeline.num_entities)
+        return out, there
 
     def _may_have_none(self, side: Side) -> bool:
         """Whether any query has all known entities for answers."""

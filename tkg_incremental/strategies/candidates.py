@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import HEAD, REL, SIDES, TAIL, TIME
+from tkg_incremental.ops.answers import REL, SIDES, TIME
 from tkg_incremental.ops.one_vs_all import one_vs_all_loss
 from tkg_incremental.ops.rows import with_rows
-from tkg_incremental.ops.scores import compare, sampled_scores
-from tkg_incremental.strategies.step import Step
+from tkg_incremental.ops.scores import compare
+from tkg_incremental.ops.shared import Places
+from tkg_incremental.strategies.step import Step, ends_of
 
 Negatives = int | Literal["all"]
 
@@ -26,8 +26,9 @@ class Sample:
     """Negatives of a batch, for tails then for heads.
 
     Args:
-        columns: ``[R, K]`` lists of negatives, as places in the order of first appearance.
-        time: ``[R]`` the step of each list.
+        columns: ``[2B, 1 + K]`` each row's own answer and its negatives, as places in the order of first appearance;
+            or ``[R, K]`` lists of negatives.
+        time: ``[2B]`` or ``[R]`` the step of each of these.
         list_of_row: ``[2B]`` the list each row uses, or :obj:`None` if each has its own.
         absent: ``[2B, K]`` or ``[2B, 1]`` which of them are none: true answers, or there are none to draw;
             :obj:`None` if all are there.
@@ -65,12 +66,16 @@ def draw(step: Step, rows: Tensor, negatives: int, shared: bool = False) -> Samp
     """Draws the negatives of a batch."""
     if shared:
         return _draw_shared(step, rows, negatives)
-    sides = [step.negatives(rows, side, negatives, step.generator, step.share) for side in SIDES]
-    columns = torch.cat([columns for columns, _ in sides])
+    columns = rows.new_empty(2 * len(rows), 1 + negatives)
+    are_there = [
+        step.negatives(rows, side, negatives, step.generator, step.share, out=half)[1]
+        for side, half in zip(SIDES, columns.split(len(rows)), strict=True)
+    ]
     absent = None
-    if any(there is not None for _, there in sides):
-        absent = torch.cat([columns.new_zeros(len(rows)) if there is None else ~there for _, there in sides]).bool()
-        columns, absent = columns.masked_fill_(absent[:, None], 0), absent[:, None]
+    if any(there is not None for there in are_there):
+        absent = torch.cat([columns.new_zeros(len(rows)) if there is None else ~there for there in are_there]).bool()
+        absent = absent[:, None]
+        columns[:, 1:].masked_fill_(absent, 0)
     return Sample(columns, rows[:, TIME].repeat(2), None, absent)
 
 
@@ -95,16 +100,16 @@ def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
 
 def sampled_logits(model: TKGModel, step: Step, rows: Tensor, sample: Sample) -> Tensor:
     """Scores ``[2B, 1 + K]``, the true entity first, and minus infinity for what is absent."""
-    line, time = step.timeline, rows[:, TIME]
-    places = [(sample.columns, sample.time), (_ends(line, rows), time)]
-    table, (index, ends) = model.encode_places(places, line.order, line.num_known)
-    table, vectors = with_rows(table, ends)
-    query = model.both_queries(vectors[:, 0], model.encoder.relation(rows[:, REL], time), vectors[:, 1])
+    time = rows[:, TIME]
+    table, (drawn, ends) = step.encode(model, [(sample.columns, sample.time), (ends_of(step.timeline, rows), time)])
+    head, tail = table.rows(ends.rows).unbind(1)
+    query = model.both_queries(head, model.encoder.relation(rows[:, REL], time), tail)
     if sample.list_of_row is not None:
-        index = index.index_select(0, sample.list_of_row)
-    # The true entity is one more of the sample, the first.
-    index = torch.cat([torch.cat([ends[:, 1:], ends[:, :1]]), index], dim=1)
-    scores = sampled_scores(query, table, index, model.decoder.similarity)
+        own = torch.cat([ends.index[:, 1:], ends.index[:, :1]])
+        negatives = drawn.index.index_select(0, sample.list_of_row)
+        first = None if drawn.first is None else drawn.first.index_select(0, sample.list_of_row)
+        drawn = Places(torch.cat([own, negatives], dim=1), first)
+    scores = table.sampled_scores(query, drawn, model.decoder.similarity)
     if sample.absent is None:
         return scores
     return torch.cat([scores[:, :1], scores[:, 1:].masked_fill(sample.absent, -torch.inf)], dim=1)
@@ -119,7 +124,7 @@ def _all_known_loss(step: Step, rows: Tensor) -> Tensor:
     first = known.cumsum(0) - known
     # Asked for together: each answer to the host is a wait for the device.
     at, widths, sizes = torch.stack([steps, known, group_sizes]).tolist()
-    table, vectors = with_rows(model.encoder.known(line.order, at, widths), first[group][:, None] + _ends(line, rows))
+    table, vectors = with_rows(model.encoder.known(line.order, at, widths), first[group][:, None] + ends_of(line, rows))
     head, tail = vectors.unbind(1)
     query = model.both_queries(head, model.encoder.relation(rows[:, REL], time), tail)
     true = compare(query, torch.cat([tail, head]), model.decoder.similarity)
@@ -134,9 +139,3 @@ def _all_known_loss(step: Step, rows: Tensor) -> Tensor:
         model.decoder.similarity,
     )
     return loss / len(rows)
-
-
-def _ends(line: Timeline, rows: Tensor) -> Tensor:
-    """Heads and tails as places in the order of first appearance, ``[B, 4] → [B, 2]``."""
-    # By a stride, as a list of columns would travel to the device with every batch.
-    return line.column_of[rows[:, HEAD : TAIL + 1 : TAIL - HEAD]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,9 +12,11 @@ from torch import Tensor
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
-from tkg_incremental.ops.answers import AnswerIndex, Side
+from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, AnswerIndex, Side
+from tkg_incremental.ops.shared import Places, SharedTable
 from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.sampling.share import WHOLE, Share
+from tkg_incremental.strategies.encoding import BatchEncoding
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Step:
         negatives: Draws negatives.
         generator: Source of all randomness.
         share: Which part of the batch a term is given; what it draws for its rows goes through it.
+        encoding: What the terms of a batch have encoded together.
     """
 
     snapshot: Snapshot
@@ -35,6 +39,7 @@ class Step:
     negatives: NegativeSampler
     generator: torch.Generator
     share: Share = WHOLE
+    encoding: BatchEncoding | None = None
     _deleted_answers: dict[tuple[Side, int], AnswerIndex] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -56,11 +61,32 @@ class Step:
         """Drops what is kept of the previous model, which is another one now."""
         self.__dict__.pop("known_before", None)
 
+    def encode(self, model: TKGModel, places: Sequence[tuple[Tensor, Tensor]]) -> tuple[SharedTable, list[Places]]:
+        """:meth:`TKGModel.encode_places` of this step's graph, together with the other terms where that can be."""
+        together = None if self.encoding is None or model is not self.model else self.encoding.find(places)
+        return together or model.encode_places(places, self.timeline.order, self.timeline.num_known)
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Scores of rows by the model that learns, ``[B, 4] → [B]``."""
+        time = rows[:, TIME]
+        together = None if self.encoding is None else self.encoding.find([(ends_of(self.timeline, rows), time)])
+        if together is None:
+            return self.model(rows)
+        table, (ends,) = together
+        head, tail = table.rows(ends.rows).unbind(1)
+        return self.model.decoder(head, self.model.encoder.relation(rows[:, REL], time), tail)
+
     def deleted_answers(self, side: Side, window: int) -> AnswerIndex:
         """The answers that queries of this step had in the ``window`` steps before, and no longer have."""
         if (side, window) not in self._deleted_answers:
             self._deleted_answers[side, window] = deleted_answers(self.snapshot, side, window)
         return self._deleted_answers[side, window]
+
+
+def ends_of(line: Timeline, rows: Tensor) -> Tensor:
+    """Heads and tails as places in the order of first appearance, ``[B, 4] → [B, 2]``."""
+    # By a stride, as a list of columns would travel to the device with every batch.
+    return line.column_of[rows[:, HEAD : TAIL + 1 : TAIL - HEAD]]
 
 
 def deleted_answers(snapshot: Snapshot, side: Side, window: int) -> AnswerIndex:

@@ -106,7 +106,7 @@ class Contrast(Term):
             former[:, query_columns(side)[1]] = step.timeline.order[answers.columns[place[some]]]
             facts.append(former)
             replaced.append(some.nonzero().squeeze(1))
-        scores = step.model(torch.cat(facts))
+        scores = step.scores(torch.cat(facts))
         now, before = scores[: len(rows)], scores[len(rows) :]
         loss = F.softplus(before - now[torch.cat(replaced)]).sum()
         return {"contrast": self.weight * loss / len(rows)}

@@ -85,7 +85,7 @@ class Forget(Term):
     weight: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
-        return {"del": self.weight * F.softplus(step.model(rows)).mean()}
+        return {"del": self.weight * F.softplus(step.scores(rows)).mean()}
 
 
 @dataclass

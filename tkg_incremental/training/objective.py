@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.ops.answers import TIME
-from tkg_incremental.sampling.share import Stretch
+from tkg_incremental.sampling.share import Share, Stretch
 from tkg_incremental.strategies import Losses, Step, Term
 from tkg_incremental.strategies.candidates import by_time
+from tkg_incremental.strategies.encoding import BatchEncoding
 
 
 class Objective(nn.Module):
@@ -41,22 +44,45 @@ class Objective(nn.Module):
 
     def forward(self, batch: Sequence[Tensor | None]) -> Losses:
         """Losses by name; ``batch`` has the rows ``[b, 4]`` of each term, or :obj:`None` for a term without a view."""
+        shares = [None if rows is None or not len(rows) else self._share(rows) for rows in batch]
+        encoding = self._encoding(shares)
         losses: Losses = {}
-        for term, rows in zip(self.terms, batch, strict=True):
+        for term, rows, share in zip(self.terms, batch, shares, strict=True):
             if rows is None:
                 losses |= term.losses(self.step, torch.empty(0, 4, dtype=torch.long, device=self.step.model.device))
-            elif len(rows):
-                losses |= self._losses(term, rows)
+            elif share is not None:
+                step = replace(self.step, share=share.of, encoding=encoding)
+                found = term.losses(step, share.rows)
+                losses |= found if share.weight == 1 else {name: share.weight * loss for name, loss in found.items()}
         return losses
 
-    def _losses(self, term: Term, rows: Tensor) -> Losses:
+    def _share(self, rows: Tensor) -> _Shared:
         rank, size, total = self.world.rank, self.world.size, len(rows)
         # No process may be without rows: all must draw, and take part in what is exchanged. The mean over
         # processes that do the same is what each of them has.
         if size == 1 or total < size:
-            return term.losses(self.step, rows)
+            return _Shared(rows, self.step.share, 1.0)
         rows = by_time(rows)  # the order that terms draw negatives in
         begin, end = total * rank // size, total * (rank + 1) // size
-        step = replace(self.step, share=Stretch(rows[:, TIME], begin, end))
-        weight = (end - begin) * size / total
-        return {name: weight * loss for name, loss in term.losses(step, rows[begin:end]).items()}
+        return _Shared(rows[begin:end], Stretch(rows[:, TIME], begin, end), (end - begin) * size / total)
+
+    def _encoding(self, shares: Sequence[_Shared | None]) -> BatchEncoding | None:
+        learnt = [(share.rows, each) for share, each in zip(shares, self._examples, strict=True) if share is not None]
+        if not learnt:
+            return None
+        times = torch.cat([rows[:, TIME] for rows, _ in learnt])
+        occurrences = sum(len(rows) * each for rows, each in learnt)
+        return BatchEncoding(self.step.model, self.step.timeline, times, occurrences)
+
+    @cached_property
+    def _examples(self) -> list[int]:
+        """How many labelled facts a row of each term amounts to."""
+        return [term.examples(self.step, 1) for term in self.terms]
+
+
+class _Shared(NamedTuple):
+    """This process' rows of a term: which part of all they are, and what their loss weighs."""
+
+    rows: Tensor
+    of: Share
+    weight: float

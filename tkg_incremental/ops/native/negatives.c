@@ -27,10 +27,11 @@ INLINE int is_among(const int64_t *answers, int64_t count, int64_t column) {
     return 0;
 }
 
-/* numbers [rows, samples] become columns in place. Row i may take the first known[i] columns, but for the ascending
-   ones at answers[start[i] …]. */
-EXPORT void choose_negatives(int64_t *numbers, const int64_t *known, const int64_t *answers, const int64_t *start,
-                             const int64_t *count, int64_t rows, int64_t samples, int64_t threads) {
+/* From numbers [rows, samples] to columns, which stand behind the first one of each row of out [rows, 1 + samples]. Row
+   i may take the first known[i] columns, but for the ascending ones at answers[start[i] …]. */
+EXPORT void choose_negatives(const int64_t *numbers, const int64_t *known, const int64_t *answers,
+                             const int64_t *start, const int64_t *count, int64_t *out, int64_t rows, int64_t samples,
+                             int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t i = 0; i < rows; ++i) {
         const uint64_t columns = (uint64_t)(known[i] > 0 ? known[i] : 1);
@@ -43,7 +44,7 @@ EXPORT void choose_negatives(int64_t *numbers, const int64_t *known, const int64
                 const int64_t rest = (int64_t)(number / columns % free);
                 column = rest + skipped(taken, count[i], rest);
             }
-            numbers[i * samples + k] = column;
+            out[i * (samples + 1) + 1 + k] = column;
         }
     }
 }

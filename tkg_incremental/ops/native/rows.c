@@ -37,13 +37,18 @@ struct adam {
     float lr, beta1, beta2, eps, decay, scale;
 };
 
+INLINE struct adam adam_of(const float *settings) {
+    return (struct adam){settings[0], settings[1], settings[2], settings[3], settings[4], settings[5]};
+}
+
+/* One update of numbers that were updated count - 1 times before. */
 FOR_EVERY_CPU
-static void move_row(struct adam by, float *restrict value, const float *restrict gradient, float count,
-                     float *restrict mean, float *restrict square, int64_t width) {
+static void move(struct adam by, float *restrict value, const float *restrict gradient, float count,
+                 float *restrict mean, float *restrict square, int64_t numbers) {
     const float rest1 = 1.0f - by.beta1, rest2 = 1.0f - by.beta2;
     const float bias1 = (float)(1.0 - pow(by.beta1, count)), bias2 = (float)(1.0 - pow(by.beta2, count));
 #pragma omp simd
-    for (int64_t j = 0; j < width; ++j) {
+    for (int64_t j = 0; j < numbers; ++j) {
         const float g = gradient[j] * by.scale + by.decay * value[j];
         mean[j] += rest1 * (g - mean[j]);
         square[j] = by.beta2 * square[j] + rest2 * g * g;
@@ -56,12 +61,29 @@ static void move_row(struct adam by, float *restrict value, const float *restric
 EXPORT void move_rows(float *table, const int64_t *index, const int64_t *slots, const float *gradient, float *counts,
                       float *means, float *squares, const float *settings, int64_t rows, int64_t width,
                       int64_t threads) {
-    const struct adam by = {settings[0], settings[1], settings[2], settings[3], settings[4], settings[5]};
+    const struct adam by = adam_of(settings);
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t i = 0; i < rows; ++i) {
         const int64_t slot = slots ? slots[i] : i;
         counts[slot] += 1.0f;
-        move_row(by, table + index[i] * width, gradient + i * width, counts[slot], means + slot * width,
-                 squares + slot * width, width);
+        move(by, table + index[i] * width, gradient + i * width, counts[slot], means + slot * width,
+             squares + slot * width, width);
+    }
+}
+
+/* One update of a whole table, all of whose numbers were updated as often. */
+EXPORT void move_table(float *table, const float *gradient, const float *count, float *means, float *squares,
+                       const float *settings, int64_t numbers, int64_t threads) {
+    const struct adam by = adam_of(settings);
+    const int64_t at_a_time = 4096, parts = (numbers + at_a_time - 1) / at_a_time;
+#pragma omp parallel num_threads((int)threads)
+    {
+        const uint32_t mode = flush_tiny_numbers();
+#pragma omp for schedule(static)
+        for (int64_t part = 0; part < parts; ++part) {
+            const int64_t at = part * at_a_time;
+            move(by, table + at, gradient + at, *count, means + at, squares + at, at_most(at_a_time, numbers - at));
+        }
+        restore_mode(mode);
     }
 }

@@ -1,4 +1,4 @@
-/* Scores of queries against samples of a table's rows, and their gradients.
+/* Scores of queries against samples of a table's rows, and their gradients. Query b takes the rows first[b] + index[b, k].
 
    A score is a dot product, or minus the sum of absolute differences. Four rows of the table are taken at a time, so
    that their sums do not wait for each other; where fewer are left, the last is repeated, so that a score has the same
@@ -75,11 +75,10 @@ static void scores_of(int64_t kind, const float *q, const float *table, const in
     }
 }
 
-/* The gradient by x of the sum of weight[k] · score(x, rows[index[k]]). */
+/* Adds to `out` the gradient by x of the sum of weight[k] · score(x, rows[index[k]]). */
 FOR_EVERY_CPU
 static void gradient_of(int64_t kind, const float *x, const float *rows, const int64_t *index, const float *weight,
                         int64_t samples, int64_t width, float *out) {
-    memset(out, 0, sizeof(float) * (size_t)width);
     for (int64_t k = 0; k < samples; k += 4) {
         const float *y[4];
         float w[4];
@@ -95,58 +94,66 @@ static void gradient_of(int64_t kind, const float *x, const float *rows, const i
     }
 }
 
-EXPORT void sampled_scores(int64_t kind, const float *query, const float *table, const int64_t *index, float *out,
-                           int64_t queries, int64_t samples, int64_t width, int64_t threads) {
+EXPORT void sampled_scores(int64_t kind, const float *query, const float *table, const int64_t *index,
+                           const int64_t *first, float *out, int64_t queries, int64_t samples, int64_t width,
+                           int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t b = 0; b < queries; ++b)
-        scores_of(kind, query + b * width, table, index + b * samples, out + b * samples, samples, width);
+        scores_of(kind, query + b * width, table + first[b] * width, index + b * samples, out + b * samples, samples,
+                  width);
 }
 
 EXPORT void sampled_query_gradient(int64_t kind, const float *query, const float *table, const int64_t *index,
-                                   const float *weight, float *out, int64_t queries, int64_t samples, int64_t width,
-                                   int64_t threads) {
+                                   const int64_t *first, const float *weight, float *out, int64_t queries,
+                                   int64_t samples, int64_t width, int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
-    for (int64_t b = 0; b < queries; ++b)
-        gradient_of(kind, query + b * width, table, index + b * samples, weight + b * samples, samples, width,
-                    out + b * width);
+    for (int64_t b = 0; b < queries; ++b) {
+        memset(out + b * width, 0, sizeof(float) * (size_t)width);
+        gradient_of(kind, query + b * width, table + first[b] * width, index + b * samples, weight + b * samples,
+                    samples, width, out + b * width);
+    }
 }
 
 /* Samples are first sorted by the row they took: then each row of the gradient is written once, by one thread. Every
    thread sorts a stretch of the queries, and the stretches follow each other within a row, so the order, and with it
    the bits of the sums, is the same for any number of threads.
 
-   counts [threads, rows] has to be zero; owner and sorted [queries · samples] are only written. */
+   counts [threads, rows] has to be zero; owner and sorted [queries · samples] are only written. The gradient is added
+   to `out`, or, if that is fresh, written. */
 EXPORT void sampled_table_gradient(int64_t kind, const float *query, const float *table, const int64_t *index,
-                                   const float *weight, float *out, int64_t queries, int64_t samples, int64_t rows,
-                                   int64_t width, int64_t *counts, int64_t *owner, float *sorted, int64_t threads) {
+                                   const int64_t *first, const float *weight, float *out, int64_t is_fresh,
+                                   int64_t queries, int64_t samples, int64_t rows, int64_t width, int64_t *counts,
+                                   int64_t *owner, float *sorted, int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
-    for (int64_t part = 0; part < threads; ++part) {
-        int64_t *count = counts + part * rows;
-        const int64_t end = queries * (part + 1) / threads * samples;
-        for (int64_t k = queries * part / threads * samples; k < end; ++k) ++count[index[k]];
-    }
-    int64_t begin = 0;
+    for (int64_t part = 0; part < threads; ++part)
+        for (int64_t b = queries * part / threads; b < queries * (part + 1) / threads; ++b) {
+            int64_t *count = counts + part * rows + first[b];
+            for (int64_t k = b * samples; k < (b + 1) * samples; ++k) ++count[index[k]];
+        }
+    int64_t before = 0;
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t part = 0; part < threads; ++part) {
             const int64_t count = counts[part * rows + r];
-            counts[part * rows + r] = begin;
-            begin += count;
+            counts[part * rows + r] = before;
+            before += count;
         }
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t part = 0; part < threads; ++part) {
-        int64_t *next = counts + part * rows;
-        for (int64_t b = queries * part / threads; b < queries * (part + 1) / threads; ++b)
+        for (int64_t b = queries * part / threads; b < queries * (part + 1) / threads; ++b) {
+            int64_t *next = counts + part * rows + first[b];
             for (int64_t k = b * samples; k < (b + 1) * samples; ++k) {
                 const int64_t place = next[index[k]]++;
                 owner[place] = b;
                 sorted[place] = weight[k];
             }
+        }
     }
     const int64_t *end = counts + (threads - 1) * rows;
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic, 256)
     for (int64_t r = 0; r < rows; ++r) {
-        const int64_t first = r ? end[r - 1] : 0;
-        gradient_of(kind, table + r * width, query, owner + first, sorted + first, end[r] - first, width,
+        const int64_t begin = r ? end[r - 1] : 0;
+        if (is_fresh) memset(out + r * width, 0, sizeof(float) * (size_t)width);
+        gradient_of(kind, table + r * width, query, owner + begin, sorted + begin, end[r] - begin, width,
                     out + r * width);
     }
 }
