@@ -233,6 +233,7 @@ def _ours() -> list[Cell]:
         cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
         own: list[tuple[str, Callable[[], Strategy]]] = [
             ("Supersede", Supersede),
+            ("Supersede more replay", lambda: Supersede(replay_size=10_000)),
             ("Supersede less contrast and replay", lambda: Supersede(contrast=6.0, replay_size=5_000)),
             ("Supersede little contrast", lambda: Supersede(contrast=1.0, replay_size=5_000)),
             ("Supersede one-vs-all", lambda: Supersede(negatives="all", replay_negatives="all", rkd=0.0)),
@@ -241,11 +242,11 @@ def _ours() -> list[Cell]:
             ("Supersede with sink alone", lambda: Supersede(sink=1.0, contrast=0.0, replay_size=5_000)),
             (
                 "Supersede with sink without current facts",
-                lambda: Supersede(sink=1.0, contrast=1.0, current_negatives=0),
+                lambda: Supersede(sink=1.0, contrast=1.0, current_negatives=0, replay_size=10_000),
             ),
             (
                 "Supersede with shallow sink without current facts",
-                lambda: Supersede(sink=1.0, sink_negatives=50, contrast=1.0, current_negatives=0),
+                lambda: Supersede(sink=1.0, sink_negatives=50, contrast=1.0, current_negatives=0, replay_size=10_000),
             ),
         ]
         cells += [Cell(0, dataset, "DE", name, make) for name, make in own]

@@ -29,8 +29,9 @@ class Snapshot(Data):
         self.__dict__["_time"] = time
         if timeline is not None:
             rows = timeline.observed.at(time)
-            self.edge_index = rows[:, ::2].t().contiguous()  # head and tail
-            self.edge_type = rows[:, 1].contiguous()
+            # Views of the timeline's rows, heads and tails: a step costs what changed, not a copy of what holds.
+            self.edge_index = rows[:, ::2].t()
+            self.edge_type = rows[:, 1]
             self.num_nodes = timeline.num_entities
 
     @property

@@ -130,7 +130,8 @@ class Supersede(Strategy):
         current_negatives: Negatives a side for all facts of the step, learnt again beside the added ones; 0 leaves them
             out.
         window: How many steps back replayed and deleted facts reach.
-        replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
+        replay_size: How many facts are replayed in a step; 600 for each step of the window by default, fewer than in
+            TIE, for what still holds is learnt again beside them.
         sink: Weight of the sinking; 0, the default, leaves it out.
         sink_negatives: Random entities a side that a deleted fact sinks below; the fewer, the deeper.
         contrast: Weight of the contrast; 0 leaves it out.
@@ -164,7 +165,7 @@ class Supersede(Strategy):
         if contrast:
             terms.append(Contrast(Successors(window), window, contrast))
         if replay is not None:
-            size = 1000 * window if replay_size is None else replay_size
+            size = 600 * window if replay_size is None else replay_size
             terms.append(Replay(Replayed(window, size, replay), replay_negatives, weight=rce, distill=rkd))
         super().__init__(terms, "Supersede")
 
