@@ -56,7 +56,7 @@ def work(world: World, dataset: str, root: str, options: dict[str, Any], sizes: 
     for name, (learnt, optimizer) in kinds.items():
         settings = LearningSettings(optimizer=optimizer)
         trainer = IncrementalTrainer(model, graph, learnt, device="cpu", settings=settings, callbacks=[], world=world)
-        learner = trainer._learner(step)
+        learner = trainer.learner(step)
         learner._train()
         before = getattr(world, "sent", 0)
         found[name] = [seconds(learner._train) for _ in range(rounds)]

@@ -117,7 +117,7 @@ class Lab:
 
     def learner(self, model: str, strategy: Strategy, optimizer: str = "rowwise") -> StepLearner:
         """Learns step :attr:`time`; its ``_train()`` is one epoch without validation."""
-        return self.trainer(model, strategy, optimizer)._learner(self.time)
+        return self.trainer(model, strategy, optimizer).learner(self.time)
 
     # Timing --------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ def first_batch(dataset: str, root: str, options: dict[str, Any], hidden_channel
     strategy = Strategy([*TIE().terms, Alarm()], "TIE")
     trainer = IncrementalTrainer(model, graph, strategy, device="cpu", callbacks=[])
     step = graph.timeline.base_step
-    learner = trainer._learner(step)
+    learner = trainer.learner(step)
     try:
         learner._train()
     except Reached:
@@ -93,7 +93,7 @@ def epochs(
     step = dataset.timeline.base_step
 
     def learner() -> Any:
-        return trainer._learner(step)
+        return trainer.learner(step)
 
     # What the facts are looked up in is made once for all steps and grows with the facts: it stands before we count.
     learner()._train()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy, Supersede
 
@@ -231,25 +232,27 @@ def _ours() -> list[Cell]:
         cells.append(Cell(0, dataset, "DE", "nothing learnt", lambda: Strategy([], "nothing")))
         cells += [Cell(0, dataset, "DE", name, make) for name, make in negatives]
         cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
-        own: list[tuple[str, Callable[[], Strategy]]] = [
-            ("Supersede", Supersede),
-            ("Supersede more replay", lambda: Supersede(replay_size=10_000)),
-            ("Supersede less contrast and replay", lambda: Supersede(contrast=6.0, replay_size=5_000)),
-            ("Supersede little contrast", lambda: Supersede(contrast=1.0, replay_size=5_000)),
-            ("Supersede one-vs-all", lambda: Supersede(negatives="all", replay_negatives="all", rkd=0.0)),
-            ("Supersede with sink", lambda: Supersede(sink=1.0, contrast=1.0, replay_size=5_000)),
-            ("Supersede with sink threefold", lambda: Supersede(sink=3.0, contrast=3.0, replay_size=5_000)),
-            ("Supersede with sink alone", lambda: Supersede(sink=1.0, contrast=0.0, replay_size=5_000)),
-            (
-                "Supersede with sink without current facts",
-                lambda: Supersede(sink=1.0, contrast=1.0, current_negatives=0, replay_size=10_000),
-            ),
-            (
-                "Supersede with shallow sink without current facts",
-                lambda: Supersede(sink=1.0, sink_negatives=50, contrast=1.0, current_negatives=0, replay_size=10_000),
-            ),
+        # What led there: one rival at a time, and at first deleted facts that sink below random entities.
+        one: dict[str, float] = {"rivals": 1, "replay_size": 5_000}
+        sunk: dict[str, float] = {"sink": 1.0, "contrast": 1.0, **one}
+        alone: dict[str, float] = {**sunk, "current_negatives": 0, "replay_size": 10_000}
+        own: dict[str, dict[str, Any]] = {
+            "Supersede": {},
+            "Supersede less contrast": {"contrast": 4.0},
+            "Supersede one rival": {"rivals": 1},
+            "Supersede one rival more replay": {"rivals": 1, "replay_size": 10_000},
+            "Supersede one rival less contrast and replay": {"contrast": 6.0, **one},
+            "Supersede one rival little contrast": {"contrast": 1.0, **one},
+            "Supersede one-vs-all": {"negatives": "all", "replay_negatives": "all", "rkd": 0.0},
+            "Supersede with sink": sunk,
+            "Supersede with sink threefold": {**sunk, "sink": 3.0, "contrast": 3.0},
+            "Supersede with sink alone": {**sunk, "contrast": 0.0},
+            "Supersede with sink without current facts": alone,
+            "Supersede with shallow sink without current facts": {**alone, "sink_negatives": 50},
+        }
+        cells += [
+            Cell(0, dataset, "DE", name, lambda options=options: Supersede(**options)) for name, options in own.items()
         ]
-        cells += [Cell(0, dataset, "DE", name, make) for name, make in own]
     return cells
 
 

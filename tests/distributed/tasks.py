@@ -120,7 +120,7 @@ def losses(world: World) -> dict[str, Any]:
         model, strategy = MODELS[kind].from_dataset(dataset, 8), strategies()[name]
         settings = LearningSettings(batch_size=32, optimizer=optimizer)
         trainer = IncrementalTrainer(model, dataset, strategy, settings=settings, world=world, **QUICK)
-        learner = trainer._learner(dataset.timeline.base_step)
+        learner = trainer.learner(dataset.timeline.base_step)
         batches: list[dict[str, float]] = []
 
         def keep(module: Any, args: Any, output: dict[str, torch.Tensor], batches: Any = batches) -> None:

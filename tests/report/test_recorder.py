@@ -164,7 +164,7 @@ def test_questions_to_watch_come_first(start: Start) -> None:
     recorder = ChangeRecorder(watch=[("entity 3", "relation 1", None)], max_questions=2)
     trainer = start(None, recorder)
     trainer.pretrain()
-    learner = trainer._learner(8)
+    learner = trainer.learner(8)
     recorder.on_step_begin(trainer, learner)
     assert next(str(question) for question in recorder.changes.questions) == "entity 3 · relation 1 · ?"
     assert len(recorder.changes.questions) <= 3

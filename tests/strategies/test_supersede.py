@@ -45,8 +45,8 @@ def test_sink(drawn: tuple[Timeline, TimelineOracle], name: str, negatives: int,
 
 
 @few
-@given(timelines(), models, st.integers(1, 4))
-def test_contrast(drawn: tuple[Timeline, TimelineOracle], name: str, window: int) -> None:
+@given(timelines(), models, st.integers(1, 4), st.integers(1, 3))
+def test_contrast(drawn: tuple[Timeline, TimelineOracle], name: str, window: int, rivals: int) -> None:
     timeline, line = drawn
     time = timeline.num_steps - 1
     rows = [(*triple, time) for triple in sorted(line.holding(time))]
@@ -56,11 +56,12 @@ def test_contrast(drawn: tuple[Timeline, TimelineOracle], name: str, window: int
     least = most = 0.0
     for row in rows:
         for side in SIDES:
-            # One of them is drawn: the loss lies between the easiest and the hardest.
+            # Some of them are drawn: the loss lies between that of the easiest alone and of the hardest alone.
             former = deleted_answers(line, row, side, window)
-            losses = [softplus(score(with_answer(row, side, entity)) - score(row)) for entity in former]
-            least, most = least + min(losses, default=0), most + max(losses, default=0)
-    found = Contrast(window=window, weight=2.0).losses(step, to_tensor(rows))["contrast"].item()
+            above = [score(with_answer(row, side, entity)) - score(row) + math.log(rivals) for entity in former]
+            least += softplus(min(above)) if above else 0
+            most += softplus(max(above)) if above else 0
+    found = Contrast(window=window, rivals=rivals, weight=2.0).losses(step, to_tensor(rows))["contrast"].item()
     assert 2 * least / len(rows) - 1e-9 <= found <= 2 * most / len(rows) + 1e-9
 
 
@@ -72,8 +73,22 @@ def test_contrast_by_hand() -> None:
     score = ScoreOracle(step.model)
     rows = Successors(1).rows(step.snapshot, step.generator)
     assert rows.tolist() == [[0, 0, 2, 1]]
-    found = Contrast(window=1).losses(step, rows)["contrast"].item()
-    assert found == pytest.approx(softplus(score((0, 0, 1, 1)) - score((0, 0, 2, 1))))
+    found = Contrast(window=1, rivals=3).losses(step, rows)["contrast"].item()
+    above = score((0, 0, 1, 1)) - score((0, 0, 2, 1))
+    assert found == pytest.approx(math.log(1 + 3 * math.exp(above)))
+
+
+def test_all_that_was_replaced_is_met() -> None:
+    train = [(0, 0, entity, 0) for entity in range(1, 5)] + [(0, 0, 5, 1)]
+    timeline = make_timeline(train, num_entities=6, num_relations=1, num_steps=2)
+    step = step_for(timeline, 1)
+    sample = Contrast(window=1, rivals=200)._draw(step, to_tensor([(0, 0, 5, 1)]))
+    tails, heads = timeline.order[sample.columns]
+    assert tails[0] == 5
+    assert set(tails[1:].tolist()) == {1, 2, 3, 4}
+    assert heads[0] == 0
+    assert sample.absent is not None
+    assert sample.absent.tolist() == [[False], [True]]  # nobody else led to 5 before
 
 
 @given(timelines(), st.integers(1, 4), st.integers(0, 5))
@@ -98,10 +113,10 @@ def test_what_it_is_made_of() -> None:
     least = Supersede(contrast=0, replay=None, current_negatives=0)
     assert [type(term) for term in least.terms] == [Link, Drift]
     _, drift, current, sink, contrast, replay = Supersede(
-        window=3, sink=0.1, sink_negatives=7, contrast=0.2, rce=0.3, rkd=0.4, drift=0.5
+        window=3, sink=0.1, sink_negatives=7, contrast=0.2, rivals=5, rce=0.3, rkd=0.4, drift=0.5
     ).terms
     assert current == Link(Current(), 50, name="CE current")
     assert sink == Sink(Deleted(3), 7, 0.1)
-    assert contrast == Contrast(Successors(3), 3, 0.2)
+    assert contrast == Contrast(Successors(3), 3, 5, 0.2)
     assert (drift.weight, replay.weight, replay.distill) == (0.5, 0.3, 0.4)  # type: ignore[attr-defined]
     assert Supersede().name == "Supersede"

@@ -11,9 +11,9 @@ from torch import Tensor
 from tkg_incremental.data import Snapshot
 from tkg_incremental.metrics import Evaluator, hits_at, reciprocal_rank_difference
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import SIDES, query_columns
+from tkg_incremental.ops.answers import SIDES, TIME, query_columns
 from tkg_incremental.sampling.replay import ReplaySampling
-from tkg_incremental.strategies.candidates import Negatives, by_time, draw, sampled_logits
+from tkg_incremental.strategies.candidates import Negatives, Sample, by_time, draw, sampled_logits
 from tkg_incremental.strategies.step import Step, deleted_answers
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.terms import Drift, Link, Losses, Replay, Term
@@ -76,43 +76,50 @@ class Successors(View):
 
 @dataclass
 class Contrast(Term):
-    r"""A current fact against one it replaced, drawn among the deleted answers of the same query:
-    :math:`\mathrm{softplus}(\phi(s, r, o', t) - \phi(s, r, o, t))`, both sides, mean over the rows.
+    r"""A current fact against facts it replaced, :math:`o'_k`, drawn among the deleted answers of the same query, in
+    one softmax:
+
+    .. math::
+        L_{contrast} = \log\Big(1 + \sum_k \exp\big(\phi(s, r, o'_k, t) - \phi(s, r, o, t)\big)\Big),
+
+    both sides, mean over the rows.
 
     Args:
         view: Facts that took the place of others.
         window: How many steps back the replaced facts reach.
+        rivals: How many of them are drawn a side; of several, the softmax pushes down what ranks highest.
         weight: Weight of the loss.
     """
 
     view: View | None = field(default_factory=Successors)
     window: int = 10
+    rivals: int = 4
     weight: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
-        # Rows, then what they replaced on either side, scored together: every look-up has a gradient of its own.
-        facts, replaced = [rows], []
-        for side in SIDES:
+        logits = sampled_logits(step.model, step, rows, self._draw(step, rows))
+        return {"contrast": self.weight * (logits.logsumexp(1) - logits[:, 0]).sum() / len(rows)}
+
+    def _draw(self, step: Step, rows: Tensor) -> Sample:
+        columns = rows.new_zeros(2 * len(rows), 1 + self.rivals)
+        absent = []
+        for side, half in zip(SIDES, columns.split(len(rows)), strict=True):
             answers = step.deleted_answers(side, self.window)
             query = answers.lookup(rows)
-            count = answers.counts[query]
-            some = count > 0
+            start, count = answers.start[query][:, None], answers.counts[query][:, None]
             draws = step.share.by_row(
                 len(rows),
-                lambda n: torch.rand(n, generator=step.generator, device=rows.device, dtype=torch.double),
+                lambda n: torch.rand(n, self.rivals, generator=step.generator, device=rows.device, dtype=torch.double),
             )
-            place = answers.start[query] + (draws * count).long()
-            former = rows[some]
-            former[:, query_columns(side)[1]] = step.timeline.order[answers.columns[place[some]]]
-            facts.append(former)
-            replaced.append(some.nonzero().squeeze(1))
-        scores = step.scores(torch.cat(facts))
-        now, before = scores[: len(rows)], scores[len(rows) :]
-        loss = F.softplus(before - now[torch.cat(replaced)]).sum()
-        return {"contrast": self.weight * loss / len(rows)}
+            half[:, 0] = step.timeline.column_of[rows[:, query_columns(side)[1]]]
+            if len(answers.columns):
+                # Who has none to draw takes any, which do not count.
+                half[:, 1:] = answers.columns[(start + (draws * count).long()).clamp_(max=len(answers.columns) - 1)]
+            absent.append(count == 0)
+        return Sample(columns, rows[:, TIME].repeat(2), None, torch.cat(absent))
 
     def examples(self, step: Step, rows: int) -> int:
-        return rows * 3
+        return rows * 2 * (1 + self.rivals)
 
 
 class Supersede(Strategy):
@@ -135,6 +142,7 @@ class Supersede(Strategy):
         sink: Weight of the sinking; 0, the default, leaves it out.
         sink_negatives: Random entities a side that a deleted fact sinks below; the fewer, the deeper.
         contrast: Weight of the contrast; 0 leaves it out.
+        rivals: Replaced facts a side that a fact is contrasted with at a time.
         rce: Weight of the replayed cross-entropy.
         rkd: Weight of the distillation.
         drift: Weight of the temporal regularisation.
@@ -153,6 +161,7 @@ class Supersede(Strategy):
         sink: float = 0.0,
         sink_negatives: int = 4,
         contrast: float = 8.0,
+        rivals: int = 4,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,
@@ -163,7 +172,7 @@ class Supersede(Strategy):
         if sink:
             terms.append(Sink(Deleted(window), sink_negatives, sink))
         if contrast:
-            terms.append(Contrast(Successors(window), window, contrast))
+            terms.append(Contrast(Successors(window), window, rivals, contrast))
         if replay is not None:
             size = 600 * window if replay_size is None else replay_size
             terms.append(Replay(Replayed(window, size, replay), replay_negatives, weight=rce, distill=rkd))

@@ -22,6 +22,7 @@ from tkg_incremental.storage import save_verified
 from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
+from tkg_incremental.training.checkpoint import capture, restore
 from tkg_incremental.training.checks import check_shared, check_whole
 from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
 from tkg_incremental.training.learner import LearningSettings, StepLearner
@@ -107,7 +108,8 @@ class IncrementalTrainer:
         names = (type(dataset).__name__, type(model).__name__, strategy.name)
         self.result = Result(*names, seed=seed, num_steps=self.timeline.num_steps)
         self._variant = dataset.variant
-        self._active: StepLearner | None = None
+        #: What is being learnt: a step, or the base model.
+        self.active: StepLearner | None = None
         self.folder: RunFolder | None = None
         self._run_dir = run_dir
         with world.first() as is_first:
@@ -132,7 +134,7 @@ class IncrementalTrainer:
         if base is not None and self.world.tell(base.exists()):
             self._load_base(base)
         else:
-            self._learn(self._active or self._base_learner())
+            self._learn(self.active or self.base_learner())
             with self.world.first() as is_first:
                 if is_first and base is not None:
                     save_verified({"about": self._about_base, "weights": self.model.state_dict()}, base)
@@ -162,7 +164,7 @@ class IncrementalTrainer:
             raise RuntimeError("resume() needs a run_dir")
         state = self.world.load(self._read_checkpoint, self.model.device)
         try:
-            self._load_state(state)
+            restore(self, state)
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
             raise RunFolderError(f"cannot continue the checkpoint in '{self._run_dir}': {error!r}") from error
         return self
@@ -171,9 +173,9 @@ class IncrementalTrainer:
 
     def _fit_step(self, time: int) -> None:
         # Who has seen the future knows everybody already.
-        if self._active is None and time > self.timeline.base_step and not self.strategy.sees_future:
+        if self.active is None and time > self.timeline.base_step and not self.strategy.sees_future:
             self._initialise_new(time)
-        learner = self._learn(self._active or self._learner(time))
+        learner = self._learn(self.active or self.learner(time))
         metrics, alpha = self.evaluator.evaluate(self.model, time)
         seconds = learner.seconds
         self.result.add(
@@ -192,7 +194,7 @@ class IncrementalTrainer:
         self._tell("on_step_end", self.result.steps[-1])
 
     def _learn(self, learner: StepLearner) -> StepLearner:
-        self._active = learner
+        self.active = learner
         self._tell("on_step_begin", learner)
         while not learner.is_over:
             record = learner.run_epoch()
@@ -200,16 +202,19 @@ class IncrementalTrainer:
             if learner.epoch % self.checkpoint_every == 0 and not learner.is_over:
                 self._checkpoint()
         learner.finish()
-        self._active = None
+        self.active = None
         return learner
 
-    def _learner(self, time: int) -> StepLearner:
+    def learner(self, time: int) -> StepLearner:
+        """What learns one step."""
+
         def validate() -> float:
             return self.strategy.validate(self.validator, self.model, time)
 
         return self._make_learner(self.timeline, time, self.strategy, self.settings, validate)
 
-    def _base_learner(self) -> StepLearner:
+    def base_learner(self) -> StepLearner:
+        """What learns the base model."""
         last = self.timeline.num_steps - 1 if self.strategy.sees_future else self.timeline.base_step
         line = self.timeline.knowing(last) if self.base_candidates == "last" else self.timeline
         validator = Evaluator(line, "val", world=self.world)
@@ -240,7 +245,7 @@ class IncrementalTrainer:
 
     def _begin(self) -> None:
         """Refuses to mix two runs in one folder, and says in it what this run is."""
-        if self._active or self.base_is_ready:
+        if self.active or self.base_is_ready:
             return
         with self.world.first():
             if self.folder is not None:
@@ -249,40 +254,13 @@ class IncrementalTrainer:
     def _checkpoint(self) -> None:
         with self.world.first():
             if self.folder is not None:
-                self.folder.save(self._state())
+                self.folder.save({"about": self._about, **capture(self)})
 
     def _read_checkpoint(self) -> dict[str, Any]:
         assert self.folder is not None
         state = self.folder.latest(self.model.device)
         refuse_other(state["about"], self._about, "the checkpoint")
         return state
-
-    def _state(self) -> dict[str, Any]:
-        active = None
-        if self._active is not None:
-            active = {"time": self._active.step.snapshot.time, "learner": self._active.state_dict()}
-        return {
-            "about": self._about,
-            "base_is_ready": self.base_is_ready,
-            "weights": self.model.state_dict(),
-            "generator": self.generator.get_state(),
-            "result": self.result.to_dict(),
-            "active": active,
-        }
-
-    def _load_state(self, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["weights"])
-        self.base_is_ready = state["base_is_ready"]
-        self.result = Result.from_dict(state["result"])
-        self._active = None  # what was under way when this trainer was interrupted
-        active = state["active"]
-        if active is not None:
-            learner = self._learner(active["time"]) if self.base_is_ready else self._base_learner()
-            learner.load_state_dict(active["learner"])
-            self._active = learner
-        # Last: making the learner above drew from the generator. A device has a state of its own kind, so a run that
-        # is moved to another kind of device is refused here; it could not end with the same bits.
-        self.generator.set_state(state["generator"].cpu())
 
     def _load_base(self, path: Path) -> None:
         def read() -> dict[str, Any]:
@@ -295,7 +273,7 @@ class IncrementalTrainer:
             self.model.load_state_dict(state["weights"])
         except RuntimeError as error:
             raise RunFolderError(f"the base model '{path}' does not fit this model: {error}") from error
-        self._active = None  # a base model that was half learnt when the run was stopped
+        self.active = None  # a base model that was half learnt when the run was stopped
 
     def _write_results(self) -> None:
         with self.world.first():
