@@ -232,17 +232,16 @@ def _ours() -> list[Cell]:
         cells.append(Cell(0, dataset, "DE", "nothing learnt", lambda: Strategy([], "nothing")))
         cells += [Cell(0, dataset, "DE", name, make) for name, make in negatives]
         cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
-        # What led there: one rival at a time, and at first deleted facts that sink below random entities.
-        one: dict[str, float] = {"rivals": 1, "replay_size": 5_000}
-        sunk: dict[str, float] = {"sink": 1.0, "contrast": 1.0, **one}
+        # What led there: less contrast, and at first deleted facts that sink below random entities.
+        sunk: dict[str, float] = {"sink": 1.0, "contrast": 1.0, "replay_size": 5_000}
         alone: dict[str, float] = {**sunk, "current_negatives": 0, "replay_size": 10_000}
         own: dict[str, dict[str, Any]] = {
             "Supersede": {},
-            "Supersede less contrast": {"contrast": 4.0},
-            "Supersede one rival": {"rivals": 1},
-            "Supersede one rival more replay": {"rivals": 1, "replay_size": 10_000},
-            "Supersede one rival less contrast and replay": {"contrast": 6.0, **one},
-            "Supersede one rival little contrast": {"contrast": 1.0, **one},
+            "Supersede four rivals": {"contrast": 8.0, "rivals": 4},
+            "Supersede contrast 8": {"contrast": 8.0},
+            "Supersede contrast 8 more replay": {"contrast": 8.0, "replay_size": 10_000},
+            "Supersede contrast 6 less replay": {"contrast": 6.0, "replay_size": 5_000},
+            "Supersede contrast 1 less replay": {"contrast": 1.0, "replay_size": 5_000},
             "Supersede one-vs-all": {"negatives": "all", "replay_negatives": "all", "rkd": 0.0},
             "Supersede with sink": sunk,
             "Supersede with sink threefold": {**sunk, "sink": 3.0, "contrast": 3.0},

@@ -87,13 +87,13 @@ class Contrast(Term):
     Args:
         view: Facts that took the place of others.
         window: How many steps back the replaced facts reach.
-        rivals: How many of them are drawn a side; of several, the softmax pushes down what ranks highest.
+        rivals: How many of them are drawn a side; of several, the softmax pushes down what scores highest.
         weight: Weight of the loss.
     """
 
     view: View | None = field(default_factory=Successors)
     window: int = 10
-    rivals: int = 4
+    rivals: int = 1
     weight: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
@@ -160,8 +160,8 @@ class Supersede(Strategy):
         replay_size: int | None = None,
         sink: float = 0.0,
         sink_negatives: int = 4,
-        contrast: float = 8.0,
-        rivals: int = 4,
+        contrast: float = 10.0,
+        rivals: int = 1,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,
