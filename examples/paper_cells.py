@@ -232,16 +232,17 @@ def _ours() -> list[Cell]:
         cells.append(Cell(0, dataset, "DE", "nothing learnt", lambda: Strategy([], "nothing")))
         cells += [Cell(0, dataset, "DE", name, make) for name, make in negatives]
         cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
-        # What led there: less contrast, and at first deleted facts that sink below random entities.
-        sunk: dict[str, float] = {"sink": 1.0, "contrast": 1.0, "replay_size": 5_000}
+        # What led there: one rival at a time, and at first deleted facts that sink below random entities.
+        sunk: dict[str, float] = {"sink": 1.0, "contrast": 1.0, "rivals": 1, "replay_size": 5_000}
         alone: dict[str, float] = {**sunk, "current_negatives": 0, "replay_size": 10_000}
         own: dict[str, dict[str, Any]] = {
             "Supersede": {},
-            "Supersede four rivals": {"contrast": 8.0, "rivals": 4},
-            "Supersede contrast 8": {"contrast": 8.0},
-            "Supersede contrast 8 more replay": {"contrast": 8.0, "replay_size": 10_000},
-            "Supersede contrast 6 less replay": {"contrast": 6.0, "replay_size": 5_000},
-            "Supersede contrast 1 less replay": {"contrast": 1.0, "replay_size": 5_000},
+            "Supersede more contrast": {"contrast": 8.0},
+            "Supersede without current facts": {"current_negatives": 0},
+            "Supersede one rival contrast 8": {"contrast": 8.0, "rivals": 1},
+            "Supersede one rival contrast 8 more replay": {"contrast": 8.0, "rivals": 1, "replay_size": 10_000},
+            "Supersede one rival contrast 6 less replay": {"contrast": 6.0, "rivals": 1, "replay_size": 5_000},
+            "Supersede one rival contrast 1 less replay": {"contrast": 1.0, "rivals": 1, "replay_size": 5_000},
             "Supersede one-vs-all": {"negatives": "all", "replay_negatives": "all", "rkd": 0.0},
             "Supersede with sink": sunk,
             "Supersede with sink threefold": {**sunk, "sink": 3.0, "contrast": 3.0},

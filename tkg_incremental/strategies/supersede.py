@@ -93,7 +93,7 @@ class Contrast(Term):
 
     view: View | None = field(default_factory=Successors)
     window: int = 10
-    rivals: int = 1
+    rivals: int = 4
     weight: float = 1.0
 
     def losses(self, step: Step, rows: Tensor) -> Losses:
@@ -160,8 +160,8 @@ class Supersede(Strategy):
         replay_size: int | None = None,
         sink: float = 0.0,
         sink_negatives: int = 4,
-        contrast: float = 10.0,
-        rivals: int = 1,
+        contrast: float = 6.0,
+        rivals: int = 4,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,
