@@ -237,7 +237,8 @@ def _ours() -> list[Cell]:
         alone: dict[str, float] = {**sunk, "current_negatives": 0, "replay_size": 10_000}
         own: dict[str, dict[str, Any]] = {
             "Supersede": {},
-            "Supersede more contrast": {"contrast": 8.0},
+            "Supersede contrast 6": {"contrast": 6.0},
+            "Supersede contrast 8": {"contrast": 8.0},
             "Supersede without current facts": {"current_negatives": 0},
             "Supersede one rival contrast 8": {"contrast": 8.0, "rivals": 1},
             "Supersede one rival contrast 8 more replay": {"contrast": 8.0, "rivals": 1, "replay_size": 10_000},

@@ -160,7 +160,7 @@ class Supersede(Strategy):
         replay_size: int | None = None,
         sink: float = 0.0,
         sink_negatives: int = 4,
-        contrast: float = 6.0,
+        contrast: float = 4.0,
         rivals: int = 4,
         rce: float = 1.0,
         rkd: float = 1.0,
