@@ -30,8 +30,6 @@ from tkg_incremental.registry import make_dataset, make_model
 REPOSITORY = Path(__file__).resolve().parent.parent
 RESULTS = REPOSITORY / "docs" / "results"
 BASE_SEED = 0
-# The released code's base models were trained for all of their 100 epochs. DE is best long before, HyTE late.
-BASE_PATIENCE = {"DE": 20, "HyTE": 100}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -75,7 +73,7 @@ def result_file(cell: Cell, seed: int) -> Path:
 
 def base_file(cell: Cell, runs: Path) -> Path:
     scope = "future" if cell.strategy().sees_future else "base"
-    return runs / f"{scope}-{cell.dataset}-{cell.model}.pt"
+    return runs / f"{scope}-{cell.dataset}-{cell.model}-{cell.base_patience}.pt"
 
 
 def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
@@ -95,7 +93,7 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
         settings=LearningSettings(optimizer=cell.optimizer),
         # The base model is the published one for every cell, so that cells differ in their strategy alone. Its 500
         # negatives matter: against all entities it becomes surer of itself, and later steps let go of less.
-        base_settings=LearningSettings(optimizer="published", patience=BASE_PATIENCE[cell.model]),
+        base_settings=LearningSettings(optimizer="published", patience=cell.base_patience),
         base_seed=BASE_SEED,
         base_negatives=500,
         # The readings of the released code, which gave the paper's tables.
