@@ -73,7 +73,7 @@ def result_file(cell: Cell, seed: int) -> Path:
 
 def base_file(cell: Cell, runs: Path) -> Path:
     scope = "future" if cell.strategy().sees_future else "base"
-    return runs / f"{scope}-{cell.dataset}-{cell.model}-{cell.base_patience}.pt"
+    return runs / f"{scope}-{cell.dataset}-{cell.model}.pt"
 
 
 def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
