@@ -1,5 +1,6 @@
 """What the terms of a batch have encoded together is what each would have encoded for itself."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.models import TKGModel
 from tkg_incremental.registry import make_model
 from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.strategies import TIE, Forget, Step, Strategy, Supersede
+from tkg_incremental.strategies import TIE, Forget, Link, Replay, Step, Strategy, Supersede
 from tkg_incremental.strategies.encoding import BatchEncoding
 from tkg_incremental.training.objective import Objective
 
@@ -64,7 +65,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
 @pytest.mark.parametrize("name", sorted({model.split()[0] for model in MODELS}))
-@pytest.mark.parametrize("strategy", [TIE(window=3), TIE(window=3, shared=True), Supersede(window=3)], ids=str)
+@pytest.mark.parametrize("strategy", [TIE(window=3), Supersede(window=3)], ids=str)
 def test_together_as_alone(
     strategy: Strategy, name: str, dtype: torch.dtype, encoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,14 @@ def test_a_few_of_many_are_not_worth_it(encoded: list[int]) -> None:
     found = Objective(step, [Forget()])([rows])["del"]
     assert encoded == []
     assert found.item() == pytest.approx(torch.nn.functional.softplus(step.model(rows)).mean().item())
+
+
+@pytest.mark.parametrize("term", [Link(negatives=99), Replay(negatives=99)], ids=str)
+def test_what_rows_share_occurs_once(term: Link | Replay) -> None:
+    rows = step_with("DE", torch.float).snapshot.added[:5]
+    assert term.occurrences(len(rows)) == 1000
+    assert replace(term, shared=True).occurrences(len(rows)) == 10
+    assert replace(term, negatives="all").occurrences(len(rows)) == 10
 
 
 def test_an_empty_batch() -> None:

@@ -23,8 +23,8 @@ class BatchEncoding:
         model: The model that learns.
         timeline: Who is known when.
         times: ``[n]`` the steps of the batch's rows.
-        occurrences: About how often an entity occurs in the batch, negatives included. If these are fewer than those
-            who are known, it is better to encode those who occur.
+        occurrences: How many entities the batch is scored with, each as often as it occurs. If these are fewer than
+            those who are known, it is better to encode those who occur.
     """
 
     def __init__(self, model: TKGModel, timeline: Timeline, times: Tensor, occurrences: int) -> None:

@@ -52,6 +52,9 @@ class Sink(Term):
     def examples(self, step: Step, rows: int) -> int:
         return rows * 2 * self.negatives
 
+    def occurrences(self, rows: int) -> int:
+        return rows * 2 * (1 + self.negatives)
+
 
 @dataclass(frozen=True)
 class Successors(View):
@@ -119,6 +122,9 @@ class Contrast(Term):
         return Sample(columns, rows[:, TIME].repeat(2), None, torch.cat(absent))
 
     def examples(self, step: Step, rows: int) -> int:
+        return self.occurrences(rows)
+
+    def occurrences(self, rows: int) -> int:
         return rows * 2 * (1 + self.rivals)
 
 

@@ -36,6 +36,15 @@ class Term:
         """How many labelled facts ``rows`` rows amount to, negatives included."""
         return rows
 
+    def occurrences(self, rows: int) -> int:
+        """How many entities ``rows`` rows are scored with, as often as they occur, but for those that rows share."""
+        return 2 * rows
+
+
+def own_candidates(negatives: Negatives, shared: bool) -> int:
+    """How many entities a side of a row is scored with, but for those it shares with other rows."""
+    return 1 if negatives == "all" or shared else 1 + negatives
+
 
 def count_negatives(step: Step, negatives: Negatives) -> int:
     if negatives == "all":
@@ -70,6 +79,9 @@ class Link(Term):
 
     def examples(self, step: Step, rows: int) -> int:
         return rows * 2 * count_negatives(step, self.negatives)
+
+    def occurrences(self, rows: int) -> int:
+        return rows * 2 * own_candidates(self.negatives, self.shared)
 
 
 @dataclass
@@ -127,6 +139,9 @@ class Replay(Term):
 
     def examples(self, step: Step, rows: int) -> int:
         return rows * 2 * count_negatives(step, self.negatives)
+
+    def occurrences(self, rows: int) -> int:
+        return rows * 2 * own_candidates(self.negatives, self.shared)
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -67,17 +66,12 @@ class Objective(nn.Module):
         return _Shared(rows[begin:end], Stretch(rows[:, TIME], begin, end), (end - begin) * size / total)
 
     def _encoding(self, shares: Sequence[_Shared | None]) -> BatchEncoding | None:
-        learnt = [(share.rows, each) for share, each in zip(shares, self._examples, strict=True) if share is not None]
+        learnt = [(term, share.rows) for term, share in zip(self.terms, shares, strict=True) if share is not None]
         if not learnt:
             return None
-        times = torch.cat([rows[:, TIME] for rows, _ in learnt])
-        occurrences = sum(len(rows) * each for rows, each in learnt)
+        times = torch.cat([rows[:, TIME] for _, rows in learnt])
+        occurrences = sum(term.occurrences(len(rows)) for term, rows in learnt)
         return BatchEncoding(self.step.model, self.step.timeline, times, occurrences)
-
-    @cached_property
-    def _examples(self) -> list[int]:
-        """How many labelled facts a row of each term amounts to."""
-        return [term.examples(self.step, 1) for term in self.terms]
 
 
 class _Shared(NamedTuple):
