@@ -224,8 +224,8 @@ def _agem() -> list[Cell]:
 
 
 def _ours() -> list[Cell]:
-    """What the paper does not have: the base model left alone, other base models, the row-wise optimiser, other negatives,
-    our own strategy with its ablation."""
+    """What the paper does not have: the base model left alone, other base models, the row-wise optimiser, other
+    negatives, our own strategy with its ablation."""
     cells = []
     for dataset, best_replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse")):
         rowwise: list[tuple[str, Callable[[], Strategy]]] = [

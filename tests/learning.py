@@ -6,7 +6,7 @@ import torch
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.models import DE, HyTE, Static, TKGModel
-from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.sampling import NegativeSampler, Pool
 from tkg_incremental.strategies import Step
 
 #: One of each: all encoders, all decoders, all similarities.
@@ -38,8 +38,9 @@ def stir(model: TKGModel, seed: int) -> None:
         table.copy_(torch.randn(table.shape, dtype=table.dtype, generator=generator))
 
 
-def step_for(timeline: Timeline, time: int, name: str = "DE complex", seed: int = 0) -> Step:
-    """A step in which the model has already moved away from the previous one."""
+def step_for(timeline: Timeline, time: int, name: str = "DE complex", seed: int = 0, stride: int = 1) -> Step:
+    """A step in which the model has already moved away from the previous one; one in ``stride`` is in the pool."""
     previous, model = (model_for(timeline, name, seed + i) for i in range(2))
     generator = torch.Generator().manual_seed(seed)
-    return Step(Snapshot(timeline, time), model, previous.frozen_copy(), NegativeSampler(timeline), generator)
+    negatives = NegativeSampler(timeline, Pool(timeline, stride, seed % stride))
+    return Step(Snapshot(timeline, time), model, previous.frozen_copy(), negatives, generator)

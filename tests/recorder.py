@@ -25,9 +25,8 @@ class Recorder:
 
         def recorded(step: Step, rows: torch.Tensor, *args: Any) -> Any:
             sample = draw(step, rows, *args)
-            # Without the row's own answer, or the list that the row shares.
-            columns = sample.columns[:, 1:] if sample.list_of_row is None else sample.columns[sample.list_of_row]
-            entities = step.timeline.order[columns].tolist()
+            columns = sample.columns if sample.list_of_row is None else sample.columns[sample.list_of_row]
+            entities = sample.pool.order[columns].tolist()
             asked = [(tuple(row), side) for side in SIDES for row in rows.tolist()]
             for (row, side), drawn in zip(asked, entities, strict=True):
                 # A true answer is no negative, whatever was drawn.

@@ -60,7 +60,7 @@ def write_mirror(folder: Path) -> Path:
     return folder
 
 
-#: Both encoders, both optimisers, gradients of both kinds, both ways to come by negatives.
+#: Both encoders, both optimisers, gradients of both kinds, negatives from a pool and from everybody.
 CASES = ("DE rowwise", "HyTE published", "DE published", "HyTE rowwise", "DE rowwise A-GEM")
 
 
@@ -80,6 +80,7 @@ def make_trainer(case: str, dataset: Tiny, run_dir: Path | None, **options: Any)
             "device": "cpu",
             "settings": LearningSettings(epochs=4, patience=2, batch_size=256, optimizer=optimizer, lr=0.02),
             "base_negatives": "all" if model == "DE" else 20,
+            "negative_pool": 10 if optimizer == "rowwise" else None,
             "callbacks": [],
             "checkpoint_every": 1,
             **options,

@@ -23,7 +23,7 @@ from tkg_incremental.distributed.sharded import shard_entities
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.ops import ranking
-from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.sampling import NegativeSampler, Pool
 from tkg_incremental.strategies import AGEM, FT, TIE, Strategy, Supersede
 from tkg_incremental.training import StepLearner
 
@@ -119,7 +119,10 @@ def losses(world: World) -> dict[str, Any]:
     for kind, name, optimizer in CASES:
         model, strategy = MODELS[kind].from_dataset(dataset, 8), strategies()[name]
         settings = LearningSettings(batch_size=32, optimizer=optimizer)
-        trainer = IncrementalTrainer(model, dataset, strategy, settings=settings, world=world, **QUICK)
+        pool = 40 if optimizer == "rowwise" else None
+        trainer = IncrementalTrainer(
+            model, dataset, strategy, settings=settings, negative_pool=pool, world=world, **QUICK
+        )
         learner = trainer.learner(dataset.timeline.base_step)
         batches: list[dict[str, float]] = []
 
@@ -168,7 +171,8 @@ def sharded(world: World) -> dict[str, Any]:
     line = dataset.timeline
     sizes = (line.num_entities, line.num_relations, line.num_steps, 8)
     torch.set_default_dtype(torch.double)
-    for kind, name in (("DE", "TIE"), ("DE", "TIE shared"), ("HyTE", "Supersede")):
+    cases = (("DE", "TIE", 1), ("DE", "TIE", 4), ("DE", "TIE shared", 1), ("HyTE", "Supersede", 1), ("HyTE", "TIE", 4))
+    for kind, name, stride in cases:
         model = shard_entities(lambda kind=kind: MODELS[kind](*sizes, seed=3), world, seed=3)  # type: ignore[misc]
         strategy = strategies()[name]
         if name == "Supersede":
@@ -179,7 +183,7 @@ def sharded(world: World) -> dict[str, Any]:
             Snapshot(line, line.base_step),
             strategy,
             LearningSettings(batch_size=160, lr=0.01),
-            NegativeSampler(line),
+            NegativeSampler(line, Pool(line, stride)),
             torch.Generator().manual_seed(0),
             lambda: 0.0,
             world,
@@ -197,7 +201,7 @@ def sharded(world: World) -> dict[str, Any]:
         assert ranks is not None
         assert in_blocks is not None
         assert all(torch.equal(value, vars(ranks)[field]) for field, value in vars(in_blocks).items())
-        found[f"{kind} {name}"] = {
+        found[f"{kind} {name} {stride}"] = {
             "begin": begin,
             "losses": losses,
             "marked": marked,

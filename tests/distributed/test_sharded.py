@@ -10,14 +10,14 @@ import torch
 
 Found = Callable[[str], dict[int, list[dict[str, Any]]]]
 ENTITIES = 150
-CASES = ("DE TIE", "DE TIE shared", "HyTE Supersede")
+CASES = ("DE TIE 1", "DE TIE 4", "DE TIE shared 1", "HyTE Supersede 1", "HyTE TIE 4")
 
 
 def others(found: Found) -> list[tuple[int, str, dict[str, Any], dict[str, Any]]]:
     """(size of the group, case, what one process found, what one of several did)."""
     groups = found("sharded")
     (alone,) = groups[1]
-    assert len(alone) == 4
+    assert len(alone) == len(CASES) + 1
     pairs = [(size, process) for size in (2, 4) for process in groups[size]]
     return [(size, case, alone[case], process[case]) for size, process in pairs for case in CASES]
 

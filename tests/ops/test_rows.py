@@ -1,7 +1,8 @@
+import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.rows import look_up, with_rows
+from tkg_incremental.ops.rows import look_up, look_up_few, pull_back_rows, touched_rows, with_rows
 
 INDEX = torch.tensor([[4, 0], [4, 2]])  # a row twice, and some not at all
 
@@ -35,3 +36,38 @@ def test_rows_without_another_use_of_the_table() -> None:
     (found,) = torch.autograd.grad((rows * weights).sum(), source)
     (wanted,) = torch.autograd.grad(((source * 2)[INDEX] * weights).sum(), source)
     assert torch.allclose(found, wanted)
+
+
+def test_few_distinct_rows() -> None:
+    table, weights, index = draw_vectors(9, 3).requires_grad_(), draw_vectors(2, 3), torch.tensor([1, 7])
+    rows = look_up_few(table, index)
+    assert torch.equal(rows, table[index])
+    (rows * weights).sum().backward()
+    assert table.grad is not None
+    assert table.grad.is_sparse
+    where, values = touched_rows(table.grad)
+    assert torch.equal(where, index)
+    assert torch.equal(values, weights)
+
+
+@pytest.mark.parametrize("index", [[1, 7], [7, 1], [7, 1, 7], []], ids=str)
+def test_touched_rows_of_a_sparse_gradient(index: list[int]) -> None:
+    values = draw_vectors(len(index), 3)
+    gradient = torch.sparse_coo_tensor(torch.tensor([index], dtype=torch.long), values, (9, 3))
+    where, rows = touched_rows(gradient)
+    assert where.tolist() == sorted(set(index))
+    assert torch.allclose(rows, gradient.to_dense()[where])
+
+
+@pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
+@pytest.mark.parametrize("slots", [None, torch.tensor([3, 0, 1])], ids=["in order", "slots"])
+def test_pulled_back(slots: Tensor | None, dtype: torch.dtype) -> None:
+    table, former, gradient = (draw_vectors(rows, 5).to(dtype) for rows in (9, 4, 3))
+    strength, index = torch.tensor([[1.0], [0.0], [2.0], [3.0]], dtype=dtype), torch.tensor([8, 2, 4])
+    wanted = gradient.clone()
+    for i, slot in enumerate([0, 1, 2] if slots is None else slots.tolist()):
+        wanted[i] += strength[slot] * (table[index[i]] - former[slot])
+    pulled = gradient.clone()
+    at = 3 if slots is None else 4
+    pull_back_rows(pulled, table, index, former[:at], strength[:at], slots)
+    torch.testing.assert_close(pulled, wanted)

@@ -83,10 +83,8 @@ def test_all_that_was_replaced_is_met() -> None:
     timeline = make_timeline(train, num_entities=6, num_relations=1, num_steps=2)
     step = step_for(timeline, 1)
     sample = Contrast(window=1, rivals=200)._draw(step, to_tensor([(0, 0, 5, 1)]))
-    tails, heads = timeline.order[sample.columns]
-    assert tails[0] == 5
-    assert set(tails[1:].tolist()) == {1, 2, 3, 4}
-    assert heads[0] == 0
+    tails, _ = timeline.order[sample.columns]
+    assert set(tails.tolist()) == {1, 2, 3, 4}
     assert sample.absent is not None
     assert sample.absent.tolist() == [[False], [True]]  # nobody else led to 5 before
 

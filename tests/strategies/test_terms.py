@@ -18,6 +18,7 @@ from tkg_incremental.strategies import Drift, Forget, Link, Losses, Replay, Step
 
 few = settings(max_examples=25)
 models = st.sampled_from(MODELS)
+strides = st.sampled_from([1, 1, 2, 3])
 
 
 def some_rows(line: TimelineOracle) -> list[Row]:
@@ -27,17 +28,17 @@ def some_rows(line: TimelineOracle) -> list[Row]:
 
 
 @few
-@given(timelines(), models, st.integers(1, 8), st.booleans(), st.integers(0, 3))
+@given(timelines(), models, st.integers(1, 8), st.booleans(), st.integers(0, 3), strides)
 def test_link_with_sampled_negatives(
-    drawn: tuple[Timeline, TimelineOracle], name: str, negatives: int, shared: bool, seed: int
+    drawn: tuple[Timeline, TimelineOracle], name: str, negatives: int, shared: bool, seed: int, stride: int
 ) -> None:
     timeline, line = drawn
-    rows, step = some_rows(line), step_for(timeline, timeline.num_steps - 1, name, seed)
+    rows, step = some_rows(line), step_for(timeline, timeline.num_steps - 1, name, seed, stride)
     recorder = Recorder(line, step)
     found = recorder.losses(Link(negatives=negatives, shared=shared, weight=0.3), rows)
     assert sorted(draw.row for draw in recorder.draws) == sorted(rows * 2)
     for draw in recorder.draws:
-        assert set(draw.negatives) <= line.known_entities(draw.row[3])
+        assert set(draw.negatives) <= line.known_entities(draw.row[3]) & set(step.negatives.pool.order.tolist())
         assert shared or len(draw.negatives) in (0, negatives)
     assert found == {"CE": pytest.approx(0.3 * link(ScoreOracle(step.model), recorder.draws))}
 
@@ -71,10 +72,10 @@ def test_rows_that_share_negatives_share_them_by_time() -> None:
 
 
 @few
-@given(timelines(), models, st.integers(1, 6), st.booleans())
-def test_replay(drawn: tuple[Timeline, TimelineOracle], name: str, negatives: int, shared: bool) -> None:
+@given(timelines(), models, st.integers(1, 6), st.booleans(), strides)
+def test_replay(drawn: tuple[Timeline, TimelineOracle], name: str, negatives: int, shared: bool, stride: int) -> None:
     timeline, line = drawn
-    rows, step = some_rows(line), step_for(timeline, timeline.num_steps - 1, name)
+    rows, step = some_rows(line), step_for(timeline, timeline.num_steps - 1, name, stride=stride)
     recorder = Recorder(line, step)
     term = Replay(negatives=negatives, shared=shared, weight=0.7, distill=0.2)
     found = recorder.losses(term, rows)

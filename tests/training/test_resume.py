@@ -191,6 +191,7 @@ DIFFERENT: dict[str, Callable[[Tiny, Path], IncrementalTrainer]] = {
         CASES[0], data, path, settings=SETTINGS, base_settings=replace(SETTINGS, epochs=5)
     ),
     "base_negatives": lambda data, path: make_trainer(CASES[0], data, path, base_negatives=7),
+    "negative_pool": lambda data, path: make_trainer(CASES[0], data, path, negative_pool=9),
     "evaluator": lambda data, path: make_trainer(
         CASES[0], data, path, evaluator=Evaluator(data.timeline, average_from=2)
     ),

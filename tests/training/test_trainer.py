@@ -43,6 +43,30 @@ def test_another_seed_gives_others(dataset: SyntheticTKG) -> None:
     assert comparable(first.result) != comparable(second.result)
 
 
+@pytest.mark.parametrize("name", ["tr", "tie"])
+def test_negatives_come_from_a_pool_that_is_new_at_each_step(dataset: SyntheticTKG, name: str) -> None:
+    drawn: dict[int, set[int]] = {}
+
+    class Watch(Callback):
+        def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
+            if trainer.base_is_ready:
+                drawn[learner.step.snapshot.time] = set(learner.step.negatives.pool.order.tolist())
+            else:
+                assert learner.step.negatives.pool.is_everybody
+
+    trainer = run(dataset, small(name), negative_pool=5, callbacks=[Watch()])
+    again = run(dataset, small(name), negative_pool=5)
+    everybody = run(dataset, small(name), negative_pool=None)
+    assert list(drawn) == [7, 8, 9]
+    assert all(5 <= len(members) < 10 for members in drawn.values())
+    assert len({frozenset(members) for members in drawn.values()}) > 1
+    assert comparable(again.result) == comparable(trainer.result) != comparable(everybody.result)
+    for metric in ("C@10", "A@10"):
+        assert all(math.isfinite(step[metric]) for step in trainer.result.steps)
+    with pytest.raises(ValueError, match=r"negative_pool must be None or at least 1 \(got 0\)"):
+        run(dataset, small(name), negative_pool=0)
+
+
 def test_metrics_are_those_of_the_model(dataset: SyntheticTKG) -> None:
     trainer = run(dataset, small("tie"))
     metrics, alpha = Evaluator(dataset.timeline).evaluate(trainer.model, 9)

@@ -53,6 +53,7 @@ class RunOptions:
         negatives: Negatives a side at each step, or ``"all"``.
         replay_negatives: The same for replayed facts.
         base_negatives: Negatives a side for the base model, or ``"all"``.
+        negative_pool: Where many more entities are known, the negatives of a step are drawn from so many of them.
         optimizer: ``"rowwise"`` or ``"published"``.
         epochs: At most so many epochs a step.
         base_epochs: The same for the base model; twice as many for a small dataset.
@@ -86,6 +87,7 @@ class RunOptions:
     negatives: Negatives | None = None
     replay_negatives: Negatives | None = None
     base_negatives: Negatives | None = None
+    negative_pool: int = 5_000
     optimizer: str = "rowwise"
     epochs: int | None = None
     base_epochs: int | None = None

@@ -135,6 +135,7 @@ def make_trainer(
         settings=settings,
         base_settings=replace(settings, epochs=options.base_epochs or settings.epochs),
         base_negatives=options.base_negatives or ("all" if one_vs_all else 500),
+        negative_pool=options.negative_pool,
         callbacks=callbacks,
         checkpoint_every=options.checkpoint_every,
         overwrite=overwrite,

@@ -82,6 +82,12 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--base-negatives", type=positive_or_all, metavar="N", help="the same for the base model (all; 500 for TransE)"
     )
+    group.add_argument(
+        "--negative-pool",
+        type=positive,
+        metavar="N",
+        help=f"of a larger graph, entities that a step draws wrong answers from ({DEFAULTS.negative_pool})",
+    )
 
 
 def add_learning(group: argparse._ActionsContainer) -> None:

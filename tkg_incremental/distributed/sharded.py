@@ -24,12 +24,14 @@ class ShardedEncoder(Encoder):
     up is something the processes do together: all of them have to ask, at the same time.
     """
 
+    # It is worth it for one process and not for another, and then they would not ask at the same time.
+    encodes_together = False
     shards: Shards
     local: dict[str, Tensor]
     _lookup: Lookup
 
     def rows(self, name: str, index: Tensor) -> Tensor:
-        if self._former is not None or name not in self.local:
+        if self._source is not None or name not in self.local:
             return super().rows(name, index)
         return self._lookup.rows(name, index)
 
@@ -63,14 +65,14 @@ class ShardedEncoder(Encoder):
 
     def only_own(self) -> Encoder:
         """This encoder for the rows of this process, by their global numbers, without asking anybody."""
-        return self.as_before(_OwnRows(self))
+        return self.with_rows_of(_OwnRows(self))
 
 
 class _OwnRows:
     def __init__(self, encoder: ShardedEncoder) -> None:
         self._encoder = encoder
 
-    def former(self, name: str, index: Tensor) -> Tensor:
+    def look_up(self, name: str, index: Tensor) -> Tensor:
         encoder = self._encoder
         if name not in encoder.local:
             return encoder.get_parameter(name).detach()[index]

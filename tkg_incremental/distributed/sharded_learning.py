@@ -30,14 +30,14 @@ class ShardedRows(TouchedRows):
         names = self._spread = list(encoder.local)
 
         def read(places: Tensor) -> Sequence[Tensor]:
-            return [super(ShardedRows, self).former(name, places) for name in names]
+            return [super(ShardedRows, self).look_up(name, places) for name in names]
 
         self._lookup = Lookup(encoder.shards, names, read)
         # Not a frozen model: what that has encoded before it does not look up again, and others might have to.
-        self.previous = TKGModel(encoder.as_before(self), model.decoder, model.catalog)  # type: ignore[assignment]
+        self.previous = TKGModel(encoder.with_rows_of(self), model.decoder, model.catalog)  # type: ignore[assignment]
 
-    def former(self, name: str, index: Tensor) -> Tensor:
-        return self._lookup.rows(name, index) if name in self._spread else super().former(name, index)
+    def look_up(self, name: str, index: Tensor) -> Tensor:
+        return self._lookup.rows(name, index) if name in self._spread else super().look_up(name, index)
 
 
 class ShardedRowAdam(RowAdam):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.models.decoder import Decoder
-from tkg_incremental.models.encoder import Encoder, FormerRows
+from tkg_incremental.models.encoder import Encoder, RowSource
 from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, Side, query_columns
 from tkg_incremental.ops.scores import all_scores
 from tkg_incremental.ops.shared import Places, SharedTable
@@ -53,16 +53,20 @@ class TKGModel(nn.Module):
         twin = FrozenModel(copy.deepcopy(self.encoder), copy.deepcopy(self.decoder), self.catalog)
         return twin.requires_grad_(False)
 
-    def frozen_view(self, former: FormerRows) -> FrozenModel:
+    def frozen_view(self, former: RowSource) -> FrozenModel:
         """The model with its rows as ``former`` remembers them: like a frozen copy, without the copy."""
-        return FrozenModel(self.encoder.as_before(former), self.decoder, self.catalog)
+        return FrozenModel(self.encoder.with_rows_of(former), self.decoder, self.catalog)
 
     def encode(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Vectors of heads, relations and tails, ``[B, 4] → 3 × [B, d]``."""
-        time = rows[:, TIME]
-        # One look-up for both ends; by a stride, as a list of columns would travel to the device with every batch.
-        ends = self.encoder.entity(rows[:, HEAD : TAIL + 1 : TAIL - HEAD], time[:, None])
-        return ends[:, 0], self.encoder.relation(rows[:, REL], time), ends[:, 1]
+        head, tail = self.encode_ends(rows)
+        return head, self.encoder.relation(rows[:, REL], rows[:, TIME]), tail
+
+    def encode_ends(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors of heads and tails, ``[B, 4] → 2 × [B, d]``."""
+        # One look-up for both; by a stride, as a list of columns would travel to the device with every batch.
+        ends = self.encoder.entity(rows[:, HEAD : TAIL + 1 : TAIL - HEAD], rows[:, TIME, None])
+        return ends[:, 0], ends[:, 1]
 
     def forward(self, rows: Tensor) -> Tensor:
         """Scores of rows, ``[B, 4] → [B]``."""

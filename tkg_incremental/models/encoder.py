@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tkg_incremental.ops.rows import look_up
+from tkg_incremental.ops.rows import look_up, look_up_few
+from tkg_incremental.ops.shared import SharedTable
 
 # One in so many rows of a table is few: to sort and sum them then costs less than a gradient of the table's size.
 _FEW = 4
@@ -19,10 +20,10 @@ _FEW = 4
 Axis = Literal["entity", "relation", "time"]
 
 
-class FormerRows(Protocol):
-    """Knows what rows of tables were at an earlier time."""
+class RowSource(Protocol):
+    """Gives rows of tables in the place of the tables themselves, as they were at an earlier time for instance."""
 
-    def former(self, name: str, index: Tensor) -> Tensor: ...
+    def look_up(self, name: str, index: Tensor) -> Tensor: ...
 
 
 class Encoder(nn.Module):
@@ -39,6 +40,9 @@ class Encoder(nn.Module):
         hidden_channels: Width of the vectors that come out.
     """
 
+    #: Whether the terms of a batch may have encoded together what they meet.
+    encodes_together = True
+
     def __init__(self, num_entities: int, num_relations: int, num_steps: int, hidden_channels: int) -> None:
         super().__init__()
         self.sizes: dict[str, int] = {"entity": num_entities, "relation": num_relations, "time": num_steps}
@@ -47,7 +51,7 @@ class Encoder(nn.Module):
         self._unit_tables: set[str] = set()
         #: Row-wise optimisers set this, so that a gradient holds the rows a batch touched, if these are few.
         self.sparse_gradients = False
-        self._former: FormerRows | None = None
+        self._source: RowSource | None = None
 
     def entity(self, index: Tensor, time: Tensor) -> Tensor:
         """Vectors of entities at steps; ``index`` and ``time`` broadcast: ``[*] → [*, hidden_channels]``."""
@@ -83,28 +87,50 @@ class Encoder(nn.Module):
 
     def rows(self, name: str, index: Tensor) -> Tensor:
         """Rows of a table, ``[*] → [*, width]``."""
-        if self._former is not None:
-            return self._former.former(name, index)
+        if self._source is not None:
+            return self._source.look_up(name, index)
         table = self.get_parameter(name)
         if self._are_few(index.numel(), len(table)):
             return F.embedding(index, table, sparse=True)
         return look_up(table, index)
 
+    def distinct_rows(self, name: str, index: Tensor) -> Tensor:
+        """:meth:`rows` of distinct entities by ascending number."""
+        table = self.get_parameter(name)
+        if self._source is None and self._are_few(len(index), len(table)):
+            return look_up_few(table, index)
+        return self.rows(name, index)
+
     def _are_few(self, rows: int, of: int) -> bool:
         return self.sparse_gradients and rows * _FEW < of
+
+    def tables_of_known(self, names: Sequence[str], order: Tensor, sizes: Sequence[int]) -> tuple[list[Tensor], Tensor]:
+        """Entity tables in which the first ``max(sizes)`` entities of ``order`` stand, and where: the tables
+        themselves with the order, or the rows of these entities alone."""
+        if isinstance(self._source, SomeRows):
+            return [self._source.rows[name].vectors for name in names], order
+        if self.takes_whole_tables(order, sizes):
+            return [self.get_parameter(name) for name in names], order
+        index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
+        return [self.rows(name, index) for name in names], torch.arange(len(index), device=order.device)
 
     def takes_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:
         """Whether :meth:`known` may go to the entity tables themselves, with gradients of the tables' size: these are
         wanted, the rows are those of the tables, and for gradients the order has all of them."""
         entities = self.sizes["entity"]
         has_all = len(order) == entities or not torch.is_grad_enabled()
-        return has_all and self._former is None and not self._are_few(max(sizes), entities)
+        return has_all and self._source is None and not self._are_few(max(sizes), entities)
 
-    def as_before(self, former: FormerRows) -> Encoder:
-        """This encoder with its rows as they once were; shares the tables, and does not learn."""
+    def with_rows_of(self, source: RowSource) -> Encoder:
+        """This encoder with rows from elsewhere; it shares the tables."""
         twin = copy.copy(self)
-        twin._former = former
+        twin._source = source
         return twin
+
+    def among(self, entities: Tensor) -> Encoder:
+        """This encoder for some distinct entities, by ascending number, ``[n]``, which it knows by their places among
+        these. Their rows are looked up here, once, whatever is encoded of them; :meth:`known` comes last."""
+        return self.with_rows_of(SomeRows(self, entities))
 
     def tables(self, axis: Axis | None = None) -> dict[str, nn.Parameter]:
         """All tables, or those of one axis, by name."""
@@ -151,6 +177,23 @@ class Encoder(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{', '.join(f'{k}={v}' for k, v in self.sizes.items())}, hidden_channels={self.hidden_channels}"
+
+
+class SomeRows:
+    """Rows of some entities, looked up once, and by their places among these from then on.
+
+    Args:
+        encoder: Where they are looked up.
+        entities: ``[n]`` distinct and ascending.
+    """
+
+    def __init__(self, encoder: Encoder, entities: Tensor) -> None:
+        self._encoder = encoder
+        names = [name for name, axis in encoder.axes.items() if axis == "entity"]
+        self.rows = {name: SharedTable(encoder.distinct_rows(name, entities)) for name in names}
+
+    def look_up(self, name: str, index: Tensor) -> Tensor:
+        return self.rows[name].rows(index) if name in self.rows else self._encoder.rows(name, index)
 
 
 def initial_bound(rows: int, width: int) -> float:

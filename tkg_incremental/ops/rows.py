@@ -32,6 +32,26 @@ class _LookUp(torch.autograd.Function):
         return grad.new_zeros(ctx.rows, width).index_add_(0, index.flatten(), grad.reshape(-1, width)), None
 
 
+def look_up_few(table: Tensor, index: Tensor) -> Tensor:
+    """Some distinct rows of a large table, by ascending ``index``, ``[N, d], [n] → [n, d]``; the gradient is sparse,
+    and there is nothing in it to sort or to sum."""
+    return _LookUpFew.apply(table, index)
+
+
+class _LookUpFew(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        ctx.shape = table.shape
+        return table.index_select(0, index)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (index,) = ctx.saved_tensors
+        return torch.sparse_coo_tensor(index[None], grad, ctx.shape, check_invariants=False, is_coalesced=True), None
+
+
 def with_rows(table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     """The table, to go on with, and some of its rows, ``[N, d], [*] → [N, d], [*, d]``.
 
@@ -59,6 +79,11 @@ class _WithRows(torch.autograd.Function):
         return grad_table.index_add_(0, index.flatten(), grad_rows.reshape(-1, grad_table.size(1))), None
 
 
+def new_gradient(table: Tensor, order: Tensor) -> Tensor:
+    """Room for the gradient of a table by a kernel that writes the rows of ``order`` and no others."""
+    return torch.empty_like(table) if len(order) == len(table) else torch.zeros_like(table)
+
+
 def pull_back(gradient: Tensor, table: Tensor, former: Tensor, index: Tensor, strength: float) -> None:
     """Adds to the gradient of some distinct rows of a table ``strength`` times how far they are from what they were."""
     if native.takes(gradient, table, former, index) and gradient.is_contiguous():
@@ -69,11 +94,27 @@ def pull_back(gradient: Tensor, table: Tensor, former: Tensor, index: Tensor, st
         gradient.index_add_(0, index, change, alpha=strength)
 
 
+def pull_back_rows(
+    gradient: Tensor, table: Tensor, index: Tensor, former: Tensor, strength: Tensor, slots: Tensor | None
+) -> None:
+    """:func:`pull_back` for a gradient ``[n, d]`` of some rows alone. What a row was, ``[N, d]``, and how strongly it
+    is pulled, ``[N, 1]``, stand at its slot, or without slots at its place in ``index``."""
+    if native.takes(gradient, table, former, index) and gradient.is_contiguous():
+        native.call("pull_back_rows", table, index, former, slots, gradient, strength, *gradient.shape)
+    else:
+        if slots is not None:
+            former, strength = former.index_select(0, slots), strength.index_select(0, slots)
+        gradient.addcmul_(table.index_select(0, index).sub_(former), strength)
+
+
 def touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
     """(index, rows) of a gradient's rows that are not zero, by ascending index."""
     if gradient.is_sparse:
-        gradient = gradient.coalesce()
-        index, rows = gradient.indices()[0], gradient.values()
+        index = gradient._indices()[0]
+        if not bool((index[1:] > index[:-1]).all()):  # autograd does not hand on that a gradient is coalesced
+            gradient = gradient.coalesce()
+            index = gradient.indices()[0]
+        rows = gradient._values()
         used = rows_not_zero(rows)
         if len(used) == len(index):
             return index, rows

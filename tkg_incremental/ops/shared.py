@@ -26,6 +26,11 @@ class Places:
     def rows(self) -> Tensor:
         return self.index if self.first is None else self.index + self.first[:, None]
 
+    def lists(self, which: Tensor) -> Places:
+        """Some of the lists, each as often as it is named, ``[n]``."""
+        first = None if self.first is None else self.first.index_select(0, which)
+        return Places(self.index.index_select(0, which), first)
+
 
 class SharedTable:
     """A table whose gradient is summed in one buffer, whoever uses it.

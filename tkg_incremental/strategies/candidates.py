@@ -15,29 +15,31 @@ from tkg_incremental.ops.answers import REL, SIDES, TIME
 from tkg_incremental.ops.one_vs_all import one_vs_all_loss
 from tkg_incremental.ops.rows import with_rows
 from tkg_incremental.ops.scores import compare
-from tkg_incremental.ops.shared import Places
-from tkg_incremental.strategies.step import Step, ends_of
+from tkg_incremental.sampling import Pool
+from tkg_incremental.strategies.encoding import ends_of
+from tkg_incremental.strategies.step import Step
 
 Negatives = int | Literal["all"]
 
 
 @dataclass
 class Sample:
-    """Negatives of a batch, for tails then for heads.
+    """Entities that a batch is held against, for tails then for heads.
 
     Args:
-        columns: ``[2B, 1 + K]`` each row's own answer and its negatives, as places in the order of first appearance;
-            or ``[R, K]`` lists of negatives.
+        columns: ``[2B, K]`` those of each row, or ``[R, K]`` lists of them, as places in the order of the pool.
         time: ``[2B]`` or ``[R]`` the step of each of these.
         list_of_row: ``[2B]`` the list each row uses, or :obj:`None` if each has its own.
         absent: ``[2B, K]`` or ``[2B, 1]`` which of them are none: true answers, or there are none to draw;
             :obj:`None` if all are there.
+        pool: Whom they were drawn from.
     """
 
     columns: Tensor
     time: Tensor
     list_of_row: Tensor | None
     absent: Tensor | None
+    pool: Pool
 
 
 def link_loss(step: Step, rows: Tensor, negatives: Negatives, shared: bool = False) -> Tensor:
@@ -66,7 +68,7 @@ def draw(step: Step, rows: Tensor, negatives: int, shared: bool = False) -> Samp
     """Draws the negatives of a batch."""
     if shared:
         return _draw_shared(step, rows, negatives)
-    columns = rows.new_empty(2 * len(rows), 1 + negatives)
+    columns = rows.new_empty(2 * len(rows), negatives)
     are_there = [
         step.negatives(rows, side, negatives, step.generator, step.share, out=half)[1]
         for side, half in zip(SIDES, columns.split(len(rows)), strict=True)
@@ -75,44 +77,41 @@ def draw(step: Step, rows: Tensor, negatives: int, shared: bool = False) -> Samp
     if any(there is not None for there in are_there):
         absent = torch.cat([columns.new_zeros(len(rows)) if there is None else ~there for there in are_there]).bool()
         absent = absent[:, None]
-        columns[:, 1:].masked_fill_(absent, 0)
-    return Sample(columns, rows[:, TIME].repeat(2), None, absent)
+        columns.masked_fill_(absent, 0)
+    return Sample(columns, rows[:, TIME].repeat(2), None, absent, step.negatives.pool)
 
 
 def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
     """One list for all rows of a time; a row's true answers in it do not count for that row."""
-    line = step.timeline
+    pool = step.negatives.pool
     steps, list_of_row = torch.unique(rows[:, TIME], return_inverse=True)
     columns = step.share.by_step(
         steps,
         lambda n: torch.empty(n, negatives, dtype=torch.long, device=rows.device).random_(generator=step.generator),
     )
-    columns %= line.num_known[steps][:, None]
-    absent = torch.zeros(2 * len(rows), negatives, dtype=torch.bool, device=rows.device)
+    columns %= pool.num_known[steps].clamp(min=1)[:, None]
+    absent = (pool.num_known[rows[:, TIME]] == 0).repeat(2)[:, None].repeat(1, negatives)
     for i, side in enumerate(SIDES):
-        answers = line.answers(side, "train")
+        answers = step.timeline.answers(side, "train")
         row, column = answers.expand(answers.lookup(rows))
-        for some, answer in zip(row.split(4096), column.split(4096), strict=True):
+        inside, column = pool.among(column)
+        for some, answer in zip(row[inside].split(4096), column.split(4096), strict=True):
             which, place = (columns[list_of_row[some]] == answer[:, None]).nonzero(as_tuple=True)
             absent[i * len(rows) + some[which], place] = True
-    return Sample(columns, steps, list_of_row.repeat(2), absent)
+    return Sample(columns, steps, list_of_row.repeat(2), absent, pool)
 
 
 def sampled_logits(model: TKGModel, step: Step, rows: Tensor, sample: Sample) -> Tensor:
     """Scores ``[2B, 1 + K]``, the true entity first, and minus infinity for what is absent."""
-    time = rows[:, TIME]
-    table, (drawn, ends) = step.encode(model, [(sample.columns, sample.time), (ends_of(step.timeline, rows), time)])
-    head, tail = table.rows(ends.rows).unbind(1)
-    query = model.both_queries(head, model.encoder.relation(rows[:, REL], time), tail)
+    (head, tail), table, drawn = step.encode(model, rows, sample.columns, sample.time, sample.pool)
+    query = model.both_queries(head, model.encoder.relation(rows[:, REL], rows[:, TIME]), tail)
+    true = compare(query, torch.cat([tail, head]), model.decoder.similarity)
     if sample.list_of_row is not None:
-        own = torch.cat([ends.index[:, 1:], ends.index[:, :1]])
-        negatives = drawn.index.index_select(0, sample.list_of_row)
-        first = None if drawn.first is None else drawn.first.index_select(0, sample.list_of_row)
-        drawn = Places(torch.cat([own, negatives], dim=1), first)
+        drawn = drawn.lists(sample.list_of_row)
     scores = table.sampled_scores(query, drawn, model.decoder.similarity)
-    if sample.absent is None:
-        return scores
-    return torch.cat([scores[:, :1], scores[:, 1:].masked_fill(sample.absent, -torch.inf)], dim=1)
+    if sample.absent is not None:
+        scores = scores.masked_fill(sample.absent, -torch.inf)
+    return torch.cat([true[:, None], scores], dim=1)
 
 
 def _all_known_loss(step: Step, rows: Tensor) -> Tensor:

@@ -2,50 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.ops.answers import HEAD, TAIL, TIME
 from tkg_incremental.ops.shared import Places, SharedTable
+from tkg_incremental.sampling import Pool
 
 
 class BatchEncoding:
-    """All that are known at the steps of a batch's rows, encoded when the first term asks.
+    """The heads and tails of a batch's rows, and those they are held against, encoded when the first term asks.
 
-    Terms that encode for themselves have gradients of the tables' size each, which have to be added up.
+    Terms that encode for themselves have a gradient each, of the tables' size or of the rows they looked up, and these
+    have to be added up. Where negatives are drawn from everybody, whoever is known at the steps of the batch is
+    encoded; otherwise it is the pool, and beside it the heads and tails, few of which are in it.
 
     Args:
         model: The model that learns.
         timeline: Who is known when.
-        times: ``[n]`` the steps of the batch's rows.
+        pool: Whom negatives are drawn from.
+        rows: ``[n, 4]`` the rows of all terms.
         occurrences: How many entities the batch is scored with, each as often as it occurs. If these are fewer than
-            those who are known, it is better to encode those who occur.
+            those who would be encoded, it is better that terms encode who occurs.
     """
 
-    def __init__(self, model: TKGModel, timeline: Timeline, times: Tensor, occurrences: int) -> None:
-        self._model, self._line, self._times, self._occurrences = model, timeline, times, occurrences
+    def __init__(self, model: TKGModel, timeline: Timeline, pool: Pool, rows: Tensor, occurrences: int) -> None:
+        self._model, self._line, self._pool = model, timeline, pool
+        self._rows, self._occurrences = rows, occurrences
 
-    def find(self, places: Sequence[tuple[Tensor, Tensor]]) -> tuple[SharedTable, list[Places]] | None:
-        """A table of vectors, and where in it entities stand, given as for :meth:`TKGModel.encode_places`; :obj:`None`
-        if the whole is not worth encoding."""
+    def ends(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors of the heads and tails of some of the rows, ``2 × [B, d]``."""
         if self._encoded is None:
-            return None
-        table, first = self._encoded
-        return table, [Places(columns, first.index_select(0, time)) for columns, time in places]
+            return self._model.encode_ends(rows)
+        columns, time = ends_of(self._line, rows), rows[:, TIME, None]
+        if self._pool.is_everybody:
+            index = columns + self._encoded.first[time]
+        else:
+            index = torch.searchsorted(self._pairs, columns * self._line.num_steps + time)
+        head, tail = self._encoded.ends.rows(index).unbind(1)
+        return head, tail
+
+    def drawn(self, columns: Tensor, time: Tensor, pool: Pool) -> tuple[SharedTable, Places]:
+        """A table of vectors, and where in it entities stand.
+
+        Args:
+            columns: ``[R, K]`` places in the order of a pool.
+            time: ``[R]`` the step of each list.
+            pool: That pool.
+        """
+        if self._encoded is None or pool.is_everybody != self._pool.is_everybody:
+            table, (places,) = self._model.encode_places([(columns, time)], pool.order, pool.num_known)
+            return table, places
+        return self._encoded.pool, Places(columns, self._encoded.first.index_select(0, time))
 
     @cached_property
-    def _encoded(self) -> tuple[SharedTable, Tensor] | None:
-        """The table, and where in it each step begins, ``[num_steps]``."""
-        line, encoder = self._line, self._model.encoder
-        steps = torch.unique(self._times)
-        at, sizes = torch.stack([steps, line.num_known[steps]]).tolist()
-        if sum(sizes) > self._occurrences or not encoder.takes_whole_tables(line.order, sizes):
+    def _encoded(self) -> _Encoded | None:
+        line, pool, encoder = self._line, self._pool, self._model.encoder
+        steps = torch.unique(self._rows[:, TIME])
+        at, sizes = torch.stack([steps, pool.num_known[steps]]).tolist()
+        if not encoder.encodes_together or sum(sizes) > self._occurrences:
             return None
         begins = torch.tensor([0, *accumulate(sizes[:-1])], device=line.device)
         first = torch.zeros(line.num_steps, dtype=torch.long, device=line.device).scatter_(0, steps, begins)
-        return SharedTable(encoder.known(line.order, at, sizes)), first
+        if pool.is_everybody:
+            if not encoder.takes_whole_tables(line.order, sizes):
+                return None
+            table = SharedTable(encoder.known(line.order, at, sizes))
+            return _Encoded(table, first, table)
+        # One look-up for the pool and for heads and tails, so that tables have one gradient.
+        members = pool.order[: max(sizes)]
+        both = torch.cat([members, line.order[self._pairs // line.num_steps]])
+        entities, place = torch.unique(both, return_inverse=True)
+        member, end = place.split([len(members), len(self._pairs)])
+        some = encoder.among(entities)
+        ends = SharedTable(some.entity(end, self._pairs % line.num_steps))
+        return _Encoded(SharedTable(some.known(member, at, sizes)), first, ends)
+
+    @cached_property
+    def _pairs(self) -> Tensor:
+        """Who is a head or a tail of the rows at which step, each once, in ascending order."""
+        return torch.unique(ends_of(self._line, self._rows) * self._line.num_steps + self._rows[:, TIME, None])
+
+
+class _Encoded(NamedTuple):
+    """The pool at the steps of the batch, where each step begins, ``[num_steps]``, and heads and tails."""
+
+    pool: SharedTable
+    first: Tensor
+    ends: SharedTable
+
+
+def ends_of(line: Timeline, rows: Tensor) -> Tensor:
+    """Heads and tails as places in the order of first appearance, ``[B, 4] → [B, 2]``."""
+    # By a stride, as a list of columns would travel to the device with every batch.
+    return line.column_of[rows[:, HEAD : TAIL + 1 : TAIL - HEAD]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,11 +11,11 @@ from torch import Tensor
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
-from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, AnswerIndex, Side
+from tkg_incremental.ops.answers import REL, TIME, AnswerIndex, Side
 from tkg_incremental.ops.shared import Places, SharedTable
-from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.sampling import NegativeSampler, Pool
 from tkg_incremental.sampling.share import WHOLE, Share
-from tkg_incremental.strategies.encoding import BatchEncoding
+from tkg_incremental.strategies.encoding import BatchEncoding, ends_of
 
 
 @dataclass
@@ -61,32 +60,42 @@ class Step:
         """Drops what is kept of the previous model, which is another one now."""
         self.__dict__.pop("known_before", None)
 
-    def encode(self, model: TKGModel, places: Sequence[tuple[Tensor, Tensor]]) -> tuple[SharedTable, list[Places]]:
-        """:meth:`TKGModel.encode_places` of this step's graph, together with the other terms where that can be."""
-        together = None if self.encoding is None or model is not self.model else self.encoding.find(places)
-        return together or model.encode_places(places, self.timeline.order, self.timeline.num_known)
+    def encode(
+        self, model: TKGModel, rows: Tensor, columns: Tensor, time: Tensor, pool: Pool
+    ) -> tuple[tuple[Tensor, Tensor], SharedTable, Places]:
+        """Vectors of heads and tails, ``2 × [B, d]``, and of those that rows are held against: a table, and where in it
+        they stand.
+
+        Args:
+            model: The model that learns, or the previous one.
+            rows: ``[B, 4]``.
+            columns: ``[R, K]`` lists of entities, as places in the order of a pool.
+            time: ``[R]`` the step of each list.
+            pool: That pool.
+        """
+        if model is self.model and self.encoding is not None:
+            return self.encoding.ends(rows), *self.encoding.drawn(columns, time, pool)
+        if not pool.is_everybody:
+            table, (drawn,) = model.encode_places([(columns, time)], pool.order, pool.num_known)
+            return model.encode_ends(rows), table, drawn
+        line = self.timeline
+        places = [(columns, time), (ends_of(line, rows), rows[:, TIME])]
+        table, (drawn, ends) = model.encode_places(places, line.order, line.num_known)
+        head, tail = table.rows(ends.rows).unbind(1)
+        return (head, tail), table, drawn
 
     def scores(self, rows: Tensor) -> Tensor:
         """Scores of rows by the model that learns, ``[B, 4] → [B]``."""
-        time = rows[:, TIME]
-        together = None if self.encoding is None else self.encoding.find([(ends_of(self.timeline, rows), time)])
-        if together is None:
+        if self.encoding is None:
             return self.model(rows)
-        table, (ends,) = together
-        head, tail = table.rows(ends.rows).unbind(1)
-        return self.model.decoder(head, self.model.encoder.relation(rows[:, REL], time), tail)
+        head, tail = self.encoding.ends(rows)
+        return self.model.decoder(head, self.model.encoder.relation(rows[:, REL], rows[:, TIME]), tail)
 
     def deleted_answers(self, side: Side, window: int) -> AnswerIndex:
         """The answers that queries of this step had in the ``window`` steps before, and no longer have."""
         if (side, window) not in self._deleted_answers:
             self._deleted_answers[side, window] = deleted_answers(self.snapshot, side, window)
         return self._deleted_answers[side, window]
-
-
-def ends_of(line: Timeline, rows: Tensor) -> Tensor:
-    """Heads and tails as places in the order of first appearance, ``[B, 4] → [B, 2]``."""
-    # By a stride, as a list of columns would travel to the device with every batch.
-    return line.column_of[rows[:, HEAD : TAIL + 1 : TAIL - HEAD]]
 
 
 def deleted_answers(snapshot: Snapshot, side: Side, window: int) -> AnswerIndex:

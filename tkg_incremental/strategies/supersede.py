@@ -11,7 +11,8 @@ from torch import Tensor
 from tkg_incremental.data import Snapshot
 from tkg_incremental.metrics import Evaluator, hits_at, reciprocal_rank_difference
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import SIDES, TIME, query_columns
+from tkg_incremental.ops.answers import SIDES, TIME
+from tkg_incremental.sampling import Pool
 from tkg_incremental.sampling.replay import ReplaySampling
 from tkg_incremental.strategies.candidates import Negatives, Sample, by_time, draw, sampled_logits
 from tkg_incremental.strategies.step import Step, deleted_answers
@@ -104,7 +105,7 @@ class Contrast(Term):
         return {"contrast": self.weight * (logits.logsumexp(1) - logits[:, 0]).sum() / len(rows)}
 
     def _draw(self, step: Step, rows: Tensor) -> Sample:
-        columns = rows.new_zeros(2 * len(rows), 1 + self.rivals)
+        columns = rows.new_zeros(2 * len(rows), self.rivals)
         absent = []
         for side, half in zip(SIDES, columns.split(len(rows)), strict=True):
             answers = step.deleted_answers(side, self.window)
@@ -114,12 +115,11 @@ class Contrast(Term):
                 len(rows),
                 lambda n: torch.rand(n, self.rivals, generator=step.generator, device=rows.device, dtype=torch.double),
             )
-            half[:, 0] = step.timeline.column_of[rows[:, query_columns(side)[1]]]
             if len(answers.columns):
                 # Who has none to draw takes any, which do not count.
-                half[:, 1:] = answers.columns[(start + (draws * count).long()).clamp_(max=len(answers.columns) - 1)]
+                half.copy_(answers.columns[(start + (draws * count).long()).clamp_(max=len(answers.columns) - 1)])
             absent.append(count == 0)
-        return Sample(columns, rows[:, TIME].repeat(2), None, torch.cat(absent))
+        return Sample(columns, rows[:, TIME].repeat(2), None, torch.cat(absent), Pool(step.timeline))
 
     def examples(self, step: Step, rows: int) -> int:
         return self.occurrences(rows)

@@ -60,6 +60,7 @@ def run_fingerprint(trainer: IncrementalTrainer, variant: str) -> dict[str, Any]
         "terms": re.sub(r" at 0x[0-9a-fA-F]+", "", repr(trainer.strategy)),
         "watches": trainer.strategy.watches,
         "settings": repr(trainer.settings),
+        "negative_pool": trainer.negative_pool,
         "new_entities": trainer.new_entities,
         "autocast": trainer.settings.autocast,
         "evaluator": {name: getattr(evaluator, name) for name in ("split", "window", "per_query", "average_from")},

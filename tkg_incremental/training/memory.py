@@ -88,17 +88,17 @@ class TouchedRows:
             slots = slot_of.index_select(0, index)
         return slots.long()
 
-    def former_of_slots(self, name: str, slots: Tensor | slice) -> Tensor:
-        """Values before the step of rows that have slots."""
-        return self._former[name][slots]
+    def former(self, name: str) -> Tensor:
+        """Values before the step of the rows that have slots, in their order."""
+        return self._former[name].values
 
-    def former(self, name: str, index: Tensor) -> Tensor:
+    def look_up(self, name: str, index: Tensor) -> Tensor:
         """Values before the step of any rows, ``[*] → [*, width]``."""
         rows = torch.nn.functional.embedding(index, self._tables[name].detach())
         if len(self.index[name]):
             slots = self._slot_of[name][index]
             touched = (slots >= 0).nonzero(as_tuple=True)
-            rows[touched] = self.former_of_slots(name, slots[touched].long())
+            rows[touched] = self.former(name).index_select(0, slots[touched].long())
         return rows
 
     @torch.no_grad()

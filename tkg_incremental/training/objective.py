@@ -69,9 +69,10 @@ class Objective(nn.Module):
         learnt = [(term, share.rows) for term, share in zip(self.terms, shares, strict=True) if share is not None]
         if not learnt:
             return None
-        times = torch.cat([rows[:, TIME] for _, rows in learnt])
+        all_rows = torch.cat([rows for _, rows in learnt])
         occurrences = sum(term.occurrences(len(rows)) for term, rows in learnt)
-        return BatchEncoding(self.step.model, self.step.timeline, times, occurrences)
+        step = self.step
+        return BatchEncoding(step.model, step.timeline, step.negatives.pool, all_rows, occurrences)
 
 
 class _Shared(NamedTuple):

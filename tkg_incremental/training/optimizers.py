@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import pull_back, rows_not_zero, touched_rows
+from tkg_incremental.ops.rows import pull_back, pull_back_rows, rows_not_zero, touched_rows
 from tkg_incremental.training.memory import Growing, StepMemory, TouchedRows, WholeCopy
 
 
@@ -167,8 +167,9 @@ class RowAdam:
             if table.grad is not None:
                 index, slots, gradient = self._touched(name, table.grad)
                 if self.pull:
-                    change = table.index_select(0, index).sub_(self.rows.former_of_slots(name, slots))
-                    gradient.addcmul_(change, self._pull[name][slots])
+                    where = None if isinstance(slots, slice) else slots
+                    former, strength = self.rows.former(name), self._pull[name].values
+                    pull_back_rows(gradient, table.detach(), index, former, strength, where)
                 touched.append((name, index, slots, gradient))
         if not touched:
             return

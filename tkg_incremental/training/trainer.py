@@ -17,7 +17,7 @@ from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import save_model
 from tkg_incremental.models.zoo import ZOO
-from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.sampling import NegativeSampler, Pool
 from tkg_incremental.storage import save_verified
 from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
@@ -48,6 +48,9 @@ class IncrementalTrainer:
         base_candidates: What the facts of the base model are held against while it is trained and validated:
             entities known at the ``"own"`` step of a fact, as in the paper, or at the ``"last"`` step of the base
             model, as in the released code.
+        negative_pool: If twice as many entities as this are known at a step, its negatives are drawn from a pool of
+            about so many, chosen at random when the step begins: what a step touches does not grow with the graph.
+            With :obj:`None` they are always drawn from everybody.
         new_entities: Entities that appear after the base model start ``"fresh"`` from the initial distribution, as in
             the paper, or are ``"kept"`` as they are, as in the released code: weight decay has taken them to about zero
             by then.
@@ -73,6 +76,7 @@ class IncrementalTrainer:
         base_seed: int | None = None,
         base_negatives: Negatives = "all",
         base_candidates: Literal["own", "last"] = "own",
+        negative_pool: int | None = 5_000,
         new_entities: Literal["fresh", "kept"] = "fresh",
         evaluator: Evaluator | None = None,
         callbacks: Sequence[Callback] | None = None,
@@ -83,6 +87,8 @@ class IncrementalTrainer:
     ) -> None:
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
+        if negative_pool is not None and negative_pool < 1:
+            raise ValueError(f"negative_pool must be None or at least 1 (got {negative_pool})")
         if base_candidates not in ("own", "last"):
             raise ValueError(f"base_candidates must be 'own' or 'last' (got {base_candidates!r})")
         if new_entities not in ("fresh", "kept"):
@@ -97,7 +103,7 @@ class IncrementalTrainer:
         self.settings = settings or LearningSettings()
         self.base_settings = base_settings or self.settings
         self.base_negatives, self.base_candidates = base_negatives, base_candidates
-        self.new_entities = new_entities
+        self.negative_pool, self.new_entities = negative_pool, new_entities
         self.evaluator = evaluator or Evaluator(self.timeline)
         self.evaluator.world = world
         self.validator = Evaluator(self.timeline, "val", self.evaluator.window, world=world)
@@ -211,7 +217,9 @@ class IncrementalTrainer:
         def validate() -> float:
             return self.strategy.validate(self.validator, self.model, time)
 
-        return self._make_learner(self.timeline, time, self.strategy, self.settings, validate)
+        pool = Pool.draw(self.timeline, time, self.negative_pool, self._seed_of(time))
+        negatives = NegativeSampler(self.timeline, pool)
+        return self._make_learner(negatives, time, self.strategy, self.settings, validate)
 
     def base_learner(self) -> StepLearner:
         """What learns the base model."""
@@ -223,19 +231,28 @@ class IncrementalTrainer:
             return validator.hits(self.model, 0, last)
 
         strategy = Strategy([Link(History(), self.base_negatives)], "base")
-        return self._make_learner(line, last, strategy, self.base_settings, validate)
+        return self._make_learner(NegativeSampler(line), last, strategy, self.base_settings, validate)
 
     def _make_learner(
-        self, line: Timeline, time: int, strategy: Strategy, settings: LearningSettings, validate: Callable[[], float]
+        self,
+        negatives: NegativeSampler,
+        time: int,
+        strategy: Strategy,
+        settings: LearningSettings,
+        validate: Callable[[], float],
     ) -> StepLearner:
-        sources = NegativeSampler(line), self.generator
-        return StepLearner(self.model, Snapshot(line, time), strategy, settings, *sources, validate, self.world)
+        snapshot = Snapshot(negatives.timeline, time)
+        return StepLearner(self.model, snapshot, strategy, settings, negatives, self.generator, validate, self.world)
+
+    def _seed_of(self, time: int) -> int:
+        """Seed of what is drawn once for a step: a run that is resumed has to draw the same."""
+        return self.seed * 1_000_003 + time
 
     def _initialise_new(self, time: int) -> None:
         """Entities that appear at this step, and the step itself, start from the initial distribution."""
         if self.new_entities == "kept":
             return
-        fresh = torch.Generator().manual_seed(self.seed * 1_000_003 + time)
+        fresh = torch.Generator().manual_seed(self._seed_of(time))
         known = self.timeline.num_known
         new = self.timeline.order[int(known[time - 1]) : int(known[time])]
         self.model.encoder.initialise("entity", new, fresh)

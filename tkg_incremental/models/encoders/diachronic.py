@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
+from tkg_incremental.ops.rows import look_up, new_gradient
 
 
 class DiachronicEncoder(Encoder):
@@ -65,11 +66,11 @@ class DiachronicEncoder(Encoder):
         return torch.cat([moving, still], dim=-1)
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        names = ("entity_vectors", "frequency", "phase")
-        if self.takes_whole_tables(order, sizes) and native.takes(*(tables := [*map(self.get_parameter, names)])):
+        tables, order = self.tables_of_known(("entity_vectors", "frequency", "phase"), order, sizes)
+        if native.takes(*tables):
             return _KnownOfTables.apply(*tables, order, steps, sizes)
-        index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
-        return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
+        index = order[: max(sizes)]
+        return _Known.apply(*(look_up(table, index) for table in tables), steps, sizes)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)
@@ -99,7 +100,7 @@ class _KnownOfTables(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         *tables, order, when = ctx.saved_tensors
-        gradients = [torch.empty_like(table) for table in tables]
+        gradients = [new_gradient(table, order) for table in tables]
         sizes = when.size(1), len(order), tables[0].size(1), tables[1].size(1)
         native.call("diachronic_gradients", *tables, order, *when, *sizes, grad.contiguous(), *gradients)
         return *gradients, None, None, None

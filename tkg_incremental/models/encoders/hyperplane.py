@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
+from tkg_incremental.ops.rows import look_up, new_gradient
 
 # Sums over entities are taken in so many parts, which threads may share.
 _PARTS = 64
@@ -57,10 +58,10 @@ class HyperplaneEncoder(Encoder):
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         normals = F.normalize(self.rows("normals", torch.tensor(steps, device=order.device)), dim=-1)
-        table = self.get_parameter("entity_vectors")
-        if self.takes_whole_tables(order, sizes) and native.takes(table, normals):
+        (table,), order = self.tables_of_known(["entity_vectors"], order, sizes)
+        if native.takes(table, normals):
             return _KnownOfTables.apply(table, normals, order, sizes)
-        return _Known.apply(self.rows("entity_vectors", order[: max(sizes)]), normals, sizes)
+        return _Known.apply(look_up(table, order[: max(sizes)]), normals, sizes)
 
     def _project(self, vectors: Tensor, time: Tensor) -> Tensor:
         normal = F.normalize(self.rows("normals", time), dim=-1)
@@ -83,7 +84,7 @@ class _KnownOfTables(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         table, normals, order, lengths = ctx.saved_tensors
-        grad_table, grad_normals = torch.empty_like(table), normals.new_zeros(_PARTS, *normals.shape)
+        grad_table, grad_normals = new_gradient(table, order), normals.new_zeros(_PARTS, *normals.shape)
         sizes = len(lengths), len(order), table.size(1)
         native.call(
             "hyperplane_gradients",

@@ -27,8 +27,8 @@ INLINE int is_among(const int64_t *answers, int64_t count, int64_t column) {
     return 0;
 }
 
-/* From numbers [rows, samples] to columns, which stand behind the first one of each row of out [rows, 1 + samples]. Row
-   i may take the first known[i] columns, but for the ascending ones at answers[start[i] …]. */
+/* From numbers to columns, both [rows, samples]. Row i may take the first known[i] columns, but for the ascending ones
+   at answers[start[i] …]. */
 EXPORT void choose_negatives(const int64_t *numbers, const int64_t *known, const int64_t *answers,
                              const int64_t *start, const int64_t *count, int64_t *out, int64_t rows, int64_t samples,
                              int64_t threads) {
@@ -44,7 +44,7 @@ EXPORT void choose_negatives(const int64_t *numbers, const int64_t *known, const
                 const int64_t rest = (int64_t)(number / columns % free);
                 column = rest + skipped(taken, count[i], rest);
             }
-            out[i * (samples + 1) + 1 + k] = column;
+            out[i * samples + k] = column;
         }
     }
 }

@@ -16,6 +16,14 @@ EXPORT void rows_not_zero(const float *matrix, int64_t *marks, int64_t rows, int
     for (int64_t i = 0; i < rows; ++i) marks[i] = is_not_zero(matrix + i * width, width);
 }
 
+/* Rows of a large table that will be needed soon are far away. */
+enum { AHEAD = 4, LINE = 16 };
+
+INLINE void fetch_row(const float *table, const int64_t *index, int64_t i, int64_t rows, int64_t width) {
+    if (i >= rows) return;
+    for (int64_t j = 0; j < width; j += LINE) PREFETCH(table + index[i] * width + j);
+}
+
 FOR_EVERY_CPU
 static void pull_row(float strength, const float *restrict value, const float *restrict former,
                      float *restrict gradient, int64_t width) {
@@ -30,6 +38,18 @@ EXPORT void pull_back(const float *table, const float *former, const int64_t *in
     for (int64_t i = 0; i < rows; ++i) {
         const int64_t place = index[i] * width;
         pull_row(*strength, table + place, former + place, gradient + place, width);
+    }
+}
+
+/* The same for a gradient of `rows` rows of the table alone. What a row was and how strongly it is pulled stand at its
+   slot; without slots, at its place in `index`. */
+EXPORT void pull_back_rows(const float *table, const int64_t *index, const float *former, const int64_t *slots,
+                           float *gradient, const float *strengths, int64_t rows, int64_t width, int64_t threads) {
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+    for (int64_t i = 0; i < rows; ++i) {
+        const int64_t slot = slots ? slots[i] : i;
+        fetch_row(table, index, i + AHEAD, rows, width);
+        pull_row(strengths[slot], table + index[i] * width, former + slot * width, gradient + i * width, width);
     }
 }
 
@@ -65,6 +85,7 @@ EXPORT void move_rows(float *table, const int64_t *index, const int64_t *slots, 
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t i = 0; i < rows; ++i) {
         const int64_t slot = slots ? slots[i] : i;
+        fetch_row(table, index, i + AHEAD, rows, width);
         counts[slot] += 1.0f;
         move(by, table + index[i] * width, gradient + i * width, counts[slot], means + slot * width,
              squares + slot * width, width);
