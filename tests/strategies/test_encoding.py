@@ -137,3 +137,13 @@ def test_scores_of_rows(encoded: list[int]) -> None:
 
     torch.testing.assert_close(scores(step.model, 10**6), scores(step.model, 0))
     assert encoded == [1]
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_scores_of_rows_that_are_not_in_the_batch(stride: int) -> None:
+    step = step_with("DE", torch.float, stride)
+    batch = step.snapshot.added[:2]
+    step.encoding = BatchEncoding(step.model, step.timeline, step.negatives.pool, batch, 10**6)
+    torch.testing.assert_close(step.scores(batch), step.model(batch))
+    for others in (step.snapshot.current, step.timeline.observed.rows):  # other heads and tails, other steps
+        torch.testing.assert_close(step.scores(others), step.model(others))

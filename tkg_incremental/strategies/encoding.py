@@ -37,16 +37,23 @@ class BatchEncoding:
         self._rows, self._occurrences = rows, occurrences
 
     def ends(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of the heads and tails of some of the rows, ``2 × [B, d]``."""
-        if self._encoded is None:
+        """Vectors of the heads and tails of rows, ``2 × [B, d]``; of others than the batch's, too."""
+        found = None if self._encoded is None else self._find_ends(rows, self._encoded)
+        if found is None:
             return self._model.encode_ends(rows)
+        head, tail = found.unbind(1)
+        return head, tail
+
+    def _find_ends(self, rows: Tensor, encoded: _Encoded) -> Tensor | None:
         columns, time = ends_of(self._line, rows), rows[:, TIME, None]
         if self._pool.is_everybody:
-            index = columns + self._encoded.first[time]
+            first = encoded.first[time]
+            index, is_there = columns + first, first >= 0
         else:
-            index = torch.searchsorted(self._pairs, columns * self._line.num_steps + time)
-        head, tail = self._encoded.ends.rows(index).unbind(1)
-        return head, tail
+            pairs = columns * self._line.num_steps + time
+            index = torch.searchsorted(self._pairs, pairs).clamp_(max=len(self._pairs) - 1)
+            is_there = self._pairs[index] == pairs
+        return encoded.ends.rows(index) if bool(is_there.all()) else None
 
     def drawn(self, columns: Tensor, time: Tensor, pool: Pool) -> tuple[SharedTable, Places]:
         """A table of vectors, and where in it entities stand.
@@ -69,7 +76,7 @@ class BatchEncoding:
         if not encoder.encodes_together or sum(sizes) > self._occurrences:
             return None
         begins = torch.tensor([0, *accumulate(sizes[:-1])], device=line.device)
-        first = torch.zeros(line.num_steps, dtype=torch.long, device=line.device).scatter_(0, steps, begins)
+        first = torch.full((line.num_steps,), -1, device=line.device).scatter_(0, steps, begins)
         if pool.is_everybody:
             if not encoder.takes_whole_tables(line.order, sizes):
                 return None
@@ -91,7 +98,7 @@ class BatchEncoding:
 
 
 class _Encoded(NamedTuple):
-    """The pool at the steps of the batch, where each step begins, ``[num_steps]``, and heads and tails."""
+    """The pool at the steps of the batch; where each step begins, ``[num_steps]``, -1 for others; heads and tails."""
 
     pool: SharedTable
     first: Tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -218,8 +218,9 @@ class IncrementalTrainer:
             return self.strategy.validate(self.validator, self.model, time)
 
         pool = Pool.draw(self.timeline, time, self.negative_pool, self._seed_of(time))
-        negatives = NegativeSampler(self.timeline, pool)
-        return self._make_learner(negatives, time, self.strategy, self.settings, validate)
+        sources = NegativeSampler(self.timeline, pool), self.generator
+        snapshot = Snapshot(self.timeline, time)
+        return StepLearner(self.model, snapshot, self.strategy, self.settings, *sources, validate, self.world)
 
     def base_learner(self) -> StepLearner:
         """What learns the base model."""
@@ -231,18 +232,9 @@ class IncrementalTrainer:
             return validator.hits(self.model, 0, last)
 
         strategy = Strategy([Link(History(), self.base_negatives)], "base")
-        return self._make_learner(NegativeSampler(line), last, strategy, self.base_settings, validate)
-
-    def _make_learner(
-        self,
-        negatives: NegativeSampler,
-        time: int,
-        strategy: Strategy,
-        settings: LearningSettings,
-        validate: Callable[[], float],
-    ) -> StepLearner:
-        snapshot = Snapshot(negatives.timeline, time)
-        return StepLearner(self.model, snapshot, strategy, settings, negatives, self.generator, validate, self.world)
+        sources = NegativeSampler(line), self.generator
+        snapshot = Snapshot(line, last)
+        return StepLearner(self.model, snapshot, strategy, self.base_settings, *sources, validate, self.world)
 
     def _seed_of(self, time: int) -> int:
         """Seed of what is drawn once for a step: a run that is resumed has to draw the same."""
