@@ -37,23 +37,26 @@ class BatchEncoding:
         self._rows, self._occurrences = rows, occurrences
 
     def ends(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of the heads and tails of rows, ``2 × [B, d]``; of others than the batch's, too."""
-        found = None if self._encoded is None else self._find_ends(rows, self._encoded)
-        if found is None:
+        """Vectors of the heads and tails of some of the batch's rows, ``2 × [B, d]``."""
+        if self._encoded is None:
             return self._model.encode_ends(rows)
-        head, tail = found.unbind(1)
+        head, tail = self._encoded.ends.rows(self._find(rows)[0]).unbind(1)
         return head, tail
 
-    def _find_ends(self, rows: Tensor, encoded: _Encoded) -> Tensor | None:
+    def has(self, rows: Tensor) -> bool:
+        """Whether what is encoded will do for these rows. A device has to be waited for."""
+        return self._encoded is None or bool(self._find(rows)[1].all())
+
+    def _find(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Where heads and tails stand in their table, and whether they do, both ``[B, 2]``."""
+        assert self._encoded is not None
         columns, time = ends_of(self._line, rows), rows[:, TIME, None]
         if self._pool.is_everybody:
-            first = encoded.first[time]
-            index, is_there = columns + first, first >= 0
-        else:
-            pairs = columns * self._line.num_steps + time
-            index = torch.searchsorted(self._pairs, pairs).clamp_(max=len(self._pairs) - 1)
-            is_there = self._pairs[index] == pairs
-        return encoded.ends.rows(index) if bool(is_there.all()) else None
+            first = self._encoded.first[time]
+            return columns + first, (first >= 0).expand_as(columns)
+        pairs = columns * self._line.num_steps + time
+        index = torch.searchsorted(self._pairs, pairs).clamp_(max=len(self._pairs) - 1)
+        return index, self._pairs[index] == pairs
 
     def drawn(self, columns: Tensor, time: Tensor, pool: Pool) -> tuple[SharedTable, Places]:
         """A table of vectors, and where in it entities stand.

@@ -68,7 +68,7 @@ class Step:
 
         Args:
             model: The model that learns, or the previous one.
-            rows: ``[B, 4]``.
+            rows: ``[B, 4]`` of the batch.
             columns: ``[R, K]`` lists of entities, as places in the order of a pool.
             time: ``[R]`` the step of each list.
             pool: That pool.
@@ -85,8 +85,8 @@ class Step:
         return (head, tail), table, drawn
 
     def scores(self, rows: Tensor) -> Tensor:
-        """Scores of rows by the model that learns, ``[B, 4] → [B]``."""
-        if self.encoding is None:
+        """Scores of any rows by the model that learns, ``[B, 4] → [B]``."""
+        if self.encoding is None or not self.encoding.has(rows):
             return self.model(rows)
         head, tail = self.encoding.ends(rows)
         return self.model.decoder(head, self.model.encoder.relation(rows[:, REL], rows[:, TIME]), tail)
