@@ -62,6 +62,7 @@ def epochs(
     replay_negatives: int,
     hidden_channels: int,
     shared: bool,
+    pool: bool,
 ) -> Answers:
     """Seconds of one epoch of TIE after another on a synthetic graph, and the memory they take beside the tables."""
     from benchmarks import memory
@@ -89,7 +90,8 @@ def epochs(
     ]
     strategy = Strategy(terms, "TIE")
     model = DE.from_dataset(dataset, hidden_channels)
-    trainer = IncrementalTrainer(model, dataset, strategy, device="cpu", callbacks=[])
+    whom = {} if pool else {"negative_pool": None}
+    trainer = IncrementalTrainer(model, dataset, strategy, device="cpu", callbacks=[], **whom)
     step = dataset.timeline.base_step
 
     def learner() -> Any:

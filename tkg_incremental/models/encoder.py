@@ -129,7 +129,8 @@ class Encoder(nn.Module):
 
     def among(self, entities: Tensor) -> Encoder:
         """This encoder for some distinct entities, by ascending number, ``[n]``, which it knows by their places among
-        these. Their rows are looked up here, once, whatever is encoded of them; :meth:`known` comes last."""
+        these. Their rows are looked up here, once, whatever is encoded of them; :meth:`known` comes last, with an order
+        of all of them."""
         return self.with_rows_of(SomeRows(self, entities))
 
     def tables(self, axis: Axis | None = None) -> dict[str, nn.Parameter]:

@@ -79,11 +79,6 @@ class _WithRows(torch.autograd.Function):
         return grad_table.index_add_(0, index.flatten(), grad_rows.reshape(-1, grad_table.size(1))), None
 
 
-def new_gradient(table: Tensor, order: Tensor) -> Tensor:
-    """Room for the gradient of a table by a kernel that writes the rows of ``order`` and no others."""
-    return torch.empty_like(table) if len(order) == len(table) else torch.zeros_like(table)
-
-
 def pull_back(gradient: Tensor, table: Tensor, former: Tensor, index: Tensor, strength: float) -> None:
     """Adds to the gradient of some distinct rows of a table ``strength`` times how far they are from what they were."""
     if native.takes(gradient, table, former, index) and gradient.is_contiguous():

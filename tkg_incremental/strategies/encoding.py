@@ -90,9 +90,10 @@ class BatchEncoding:
         both = torch.cat([members, line.order[self._pairs // line.num_steps]])
         entities, place = torch.unique(both, return_inverse=True)
         member, end = place.split([len(members), len(self._pairs)])
+        others = torch.ones_like(entities, dtype=torch.bool).index_fill_(0, member, False).nonzero().squeeze(1)
         some = encoder.among(entities)
         ends = SharedTable(some.entity(end, self._pairs % line.num_steps))
-        return _Encoded(SharedTable(some.known(member, at, sizes)), first, ends)
+        return _Encoded(SharedTable(some.known(torch.cat([member, others]), at, sizes)), first, ends)
 
     @cached_property
     def _pairs(self) -> Tensor:

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import look_up, new_gradient
+from tkg_incremental.ops.rows import look_up
 
 
 class DiachronicEncoder(Encoder):
@@ -100,7 +100,7 @@ class _KnownOfTables(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         *tables, order, when = ctx.saved_tensors
-        gradients = [new_gradient(table, order) for table in tables]
+        gradients = [torch.empty_like(table) for table in tables]
         sizes = when.size(1), len(order), tables[0].size(1), tables[1].size(1)
         native.call("diachronic_gradients", *tables, order, *when, *sizes, grad.contiguous(), *gradients)
         return *gradients, None, None, None

@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import look_up, new_gradient
+from tkg_incremental.ops.rows import look_up
 
 # Sums over entities are taken in so many parts, which threads may share.
 _PARTS = 64
@@ -84,7 +84,7 @@ class _KnownOfTables(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         table, normals, order, lengths = ctx.saved_tensors
-        grad_table, grad_normals = new_gradient(table, order), normals.new_zeros(_PARTS, *normals.shape)
+        grad_table, grad_normals = torch.empty_like(table), normals.new_zeros(_PARTS, *normals.shape)
         sizes = len(lengths), len(order), table.size(1)
         native.call(
             "hyperplane_gradients",
