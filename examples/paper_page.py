@@ -54,6 +54,9 @@ EXCERPTS: dict[str, list[tuple[str, str, list[str]]]] = {
 # Where an excerpt stands in a page. What is between the marks is written, never typed.
 REGION = re.compile(r"(<!-- results: (?P<name>\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
+# A figure in the notes: {key of a cell, a metric}, or {key of a cell} for all four.
+FIGURE = re.compile(r"\{(?P<key>[\w-]+)(?:, (?P<metric>[\w@]+))?\}")
+
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
 
 #: What the paper calls A@10 in its tables is the mean over the incremental steps alone, as the released code takes it.
@@ -71,7 +74,7 @@ def render(results: Path, page: Path) -> None:
             parts.append(_table(f"{dataset}, {model}", cells, runs))
     notes = results / "notes.md"
     if notes.exists():
-        parts.append(notes.read_text())
+        parts.append(FIGURE.sub(lambda found: _mean_figures(found["key"], found["metric"], runs), notes.read_text()))
     parts.append(_provenance(runs))
     page.write_text("\n".join(parts))
 
@@ -123,6 +126,15 @@ def _table(title: str, cells: list[Cell], runs: dict[str, list[dict[str, Any]]])
             f"| {cell.name} | {' | '.join(shown + cost)} |".replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
         )
     return "\n".join(lines) + "\n"
+
+
+def _mean_figures(key: str, metric: str | None, runs: dict[str, list[dict[str, Any]]]) -> str:
+    """Means over the seeds of a cell, of one metric or of all four."""
+    if key not in runs:
+        raise SystemExit(f"the notes name a cell that has not been run: {key}")
+    names = METRICS if metric is None else (metric,)
+    means = [statistics.mean(run["summary"][OURS.get(name, name)] for run in runs[key]) for name in names]
+    return " / ".join(f"{mean:.2f}".replace("-", "−") for mean in means)
 
 
 def _figure(cell: Cell, runs: list[dict[str, Any]], name: str) -> str:
