@@ -27,6 +27,7 @@ class Cell:
         paper: Mean and, where given, standard deviation of each metric as published.
         optimizer: ``"published"`` or ``"rowwise"``.
         base_seed: Seed of the base model, which all cells and seeds share that name the same.
+        negative_pool: How many entities, at least, the negatives of a step are drawn from; from everybody by default.
     """
 
     table: int
@@ -37,6 +38,7 @@ class Cell:
     paper: dict[str, tuple[float, float | None]] = field(default_factory=dict)
     optimizer: str = "published"
     base_seed: int = 0
+    negative_pool: int | None = None
 
     @property
     def base_patience(self) -> int:
@@ -251,6 +253,11 @@ def _ours() -> list[Cell]:
             for name, make in others
         ]
         cells += [Cell(0, dataset, "DE", name, make) for name, make in negatives]
+        cells += [
+            Cell(0, dataset, "DE", f"{name} pool of 1000", make, negative_pool=1000)
+            for name, make in others
+            if name.startswith(("FT", "TIE"))
+        ]
         cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
         # What led there: one rival at a time, and at first deleted facts that sink below random entities.
         sunk: dict[str, float] = {"sink": 1.0, "contrast": 1.0, "rivals": 1, "replay_size": 5_000}

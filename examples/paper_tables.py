@@ -97,6 +97,7 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
         base_negatives=500,
         # The readings of the released code, which gave the paper's tables.
         base_candidates="last",
+        negative_pool=cell.negative_pool,
         new_entities="kept",
         evaluator=Evaluator(dataset.timeline, per_query=True),
     )
