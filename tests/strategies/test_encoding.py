@@ -147,3 +147,22 @@ def test_scores_of_rows_that_are_not_in_the_batch(stride: int) -> None:
     torch.testing.assert_close(step.scores(batch), step.model(batch))
     for others in (step.snapshot.current, step.timeline.observed.rows):  # other heads and tails, other steps
         torch.testing.assert_close(step.scores(others), step.model(others))
+
+
+def test_scores_of_who_is_not_known_yet() -> None:
+    step = step_with("DE", torch.float)
+    batch = step.timeline.observed.between(0, TIME)
+    step.encoding = BatchEncoding(step.model, step.timeline, step.negatives.pool, batch, 10**6)
+    last = int(step.timeline.order[int(step.timeline.num_known[1])])  # appears after step 1
+    rows = torch.tensor([[last, 0, last, 0], [last, 0, last, 1]])
+    torch.testing.assert_close(step.scores(rows), step.model(rows))
+
+
+def test_other_rows_than_the_batch_s_are_refused() -> None:
+    step = step_with("DE", torch.float, stride=3)
+    rows = step.snapshot.current
+    step.encoding = BatchEncoding(step.model, step.timeline, step.negatives.pool, rows[:2], 10**6)
+    with pytest.raises(RuntimeError, match="these rows are not of the batch"):
+        Link().losses(step, rows)
+    alone = replace(step, encoding=None)
+    assert Link().losses(alone, rows)["CE"].isfinite()

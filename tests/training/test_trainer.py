@@ -67,6 +67,21 @@ def test_negatives_come_from_a_pool_that_is_new_at_each_step(dataset: SyntheticT
         run(dataset, small(name), negative_pool=0)
 
 
+@pytest.mark.parametrize("kind", [DE, HyTE])
+@pytest.mark.parametrize("optimizer", ["rowwise", "published"])
+def test_a_pool_of_which_nobody_is_known_at_first(kind: type[DE | HyTE], optimizer: str) -> None:
+    """Half of the entities come with the last steps, so that a pool of one has nobody for rows that are replayed."""
+    dataset = SyntheticTKG(num_entities=60, num_relations=2, num_steps=10, facts_per_step=30, added_per_step=6)
+    settings = LearningSettings(epochs=2, batch_size=16, lr=0.01, optimizer=optimizer)
+    nobody = 0
+    for seed in range(4):
+        trainer = run(dataset, small("tie"), kind, seed=seed, negative_pool=1, settings=settings)
+        pools = [trainer.learner(time).step.negatives.pool for time in (7, 8, 9)]
+        nobody += sum(int((pool.num_known[4:] == 0).sum()) for pool in pools)
+        assert all(math.isfinite(step["C@10"]) for step in trainer.result.steps)
+    assert nobody > 0
+
+
 def test_metrics_are_those_of_the_model(dataset: SyntheticTKG) -> None:
     trainer = run(dataset, small("tie"))
     metrics, alpha = Evaluator(dataset.timeline).evaluate(trainer.model, 9)

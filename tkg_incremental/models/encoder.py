@@ -40,7 +40,7 @@ class Encoder(nn.Module):
         hidden_channels: Width of the vectors that come out.
     """
 
-    #: Whether the terms of a batch may have encoded together what they meet.
+    #: Whether the terms of a batch may have encoded together what they meet, by :meth:`among` on a large graph.
     encodes_together = True
 
     def __init__(self, num_entities: int, num_relations: int, num_steps: int, hidden_channels: int) -> None:
@@ -54,7 +54,11 @@ class Encoder(nn.Module):
         self._source: RowSource | None = None
 
     def entity(self, index: Tensor, time: Tensor) -> Tensor:
-        """Vectors of entities at steps; ``index`` and ``time`` broadcast: ``[*] → [*, hidden_channels]``."""
+        """Vectors of entities at steps; ``index`` and ``time`` broadcast: ``[*] → [*, hidden_channels]``.
+
+        ``index`` is for :meth:`rows`, which may be those of some entities alone (:meth:`among`): whoever needs to know
+        entities by their number sets :attr:`encodes_together` to :obj:`False`.
+        """
         raise NotImplementedError
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
@@ -111,7 +115,7 @@ class Encoder(nn.Module):
             return [self._source.rows[name].vectors for name in names], order
         if self.takes_whole_tables(order, sizes):
             return [self.get_parameter(name) for name in names], order
-        index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
+        index = order[: max(sizes)]
         return [self.rows(name, index) for name in names], torch.arange(len(index), device=order.device)
 
     def takes_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:

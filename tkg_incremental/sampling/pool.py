@@ -50,6 +50,12 @@ class Pool:
         """``[num_steps]`` how many members are known at each step."""
         return (self._line.num_known + (self.stride - 1 - self.start)) // self.stride
 
+    @cached_property
+    def num_encoded(self) -> Tensor:
+        """``[num_steps]`` how many members to encode at each step: those who are known, and at least one, for rows
+        without anybody to draw name the first."""
+        return self.num_known.clamp(min=1)
+
     def among(self, columns: Tensor) -> tuple[Tensor, Tensor]:
         """Of the timeline's columns ``[n]``, which belong to members, ``[n]``, and what columns these have here."""
         inside = (columns - self.start) % self.stride == 0

@@ -36,16 +36,22 @@ class BatchEncoding:
         self._model, self._line, self._pool = model, timeline, pool
         self._rows, self._occurrences = rows, occurrences
 
-    def ends(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of the heads and tails of some of the batch's rows, ``2 × [B, d]``."""
-        if self._encoded is None:
-            return self._model.encode_ends(rows)
-        head, tail = self._encoded.ends.rows(self._find(rows)[0]).unbind(1)
-        return head, tail
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether there is anything to be had here."""
+        return self._encoded is not None
 
     def has(self, rows: Tensor) -> bool:
-        """Whether what is encoded will do for these rows. A device has to be waited for."""
-        return self._encoded is None or bool(self._find(rows)[1].all())
+        """Whether there are the heads and tails of these rows. A device has to be waited for."""
+        return self.is_worth_it and bool(self._find(rows)[1].all())
+
+    def ends(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors of the heads and tails of some of the batch's rows, ``2 × [B, d]``."""
+        assert self._encoded is not None
+        index, are_there = self._find(rows)
+        torch._assert_async(are_there.all(), "these rows are not of the batch: give the term a step without encoding")
+        head, tail = self._encoded.ends.rows(index).unbind(1)
+        return head, tail
 
     def _find(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Where heads and tails stand in their table, and whether they do, both ``[B, 2]``."""
@@ -53,7 +59,7 @@ class BatchEncoding:
         columns, time = ends_of(self._line, rows), rows[:, TIME, None]
         if self._pool.is_everybody:
             first = self._encoded.first[time]
-            return columns + first, (first >= 0).expand_as(columns)
+            return columns + first, (first >= 0) & (columns < self._pool.num_known[time])
         pairs = columns * self._line.num_steps + time
         index = torch.searchsorted(self._pairs, pairs).clamp_(max=len(self._pairs) - 1)
         return index, self._pairs[index] == pairs
@@ -66,16 +72,17 @@ class BatchEncoding:
             time: ``[R]`` the step of each list.
             pool: That pool.
         """
-        if self._encoded is None or pool.is_everybody != self._pool.is_everybody:
-            table, (places,) = self._model.encode_places([(columns, time)], pool.order, pool.num_known)
-            return table, places
-        return self._encoded.pool, Places(columns, self._encoded.first.index_select(0, time))
+        assert self._encoded is not None
+        if pool is self._pool or (pool.is_everybody and self._pool.is_everybody):
+            return self._encoded.pool, Places(columns, self._encoded.first.index_select(0, time))
+        table, (places,) = self._model.encode_places([(columns, time)], pool.order, pool.num_encoded)
+        return table, places
 
     @cached_property
     def _encoded(self) -> _Encoded | None:
         line, pool, encoder = self._line, self._pool, self._model.encoder
         steps = torch.unique(self._rows[:, TIME])
-        at, sizes = torch.stack([steps, pool.num_known[steps]]).tolist()
+        at, sizes = torch.stack([steps, pool.num_encoded[steps]]).tolist()
         if not encoder.encodes_together or sum(sizes) > self._occurrences:
             return None
         begins = torch.tensor([0, *accumulate(sizes[:-1])], device=line.device)

@@ -73,14 +73,13 @@ class Step:
             time: ``[R]`` the step of each list.
             pool: That pool.
         """
-        if model is self.model and self.encoding is not None:
+        if model is self.model and self.encoding is not None and self.encoding.is_worth_it:
             return self.encoding.ends(rows), *self.encoding.drawn(columns, time, pool)
         if not pool.is_everybody:
-            table, (drawn,) = model.encode_places([(columns, time)], pool.order, pool.num_known)
+            table, (drawn,) = model.encode_places([(columns, time)], pool.order, pool.num_encoded)
             return model.encode_ends(rows), table, drawn
-        line = self.timeline
-        places = [(columns, time), (ends_of(line, rows), rows[:, TIME])]
-        table, (drawn, ends) = model.encode_places(places, line.order, line.num_known)
+        places = [(columns, time), (ends_of(self.timeline, rows), rows[:, TIME])]
+        table, (drawn, ends) = model.encode_places(places, pool.order, pool.num_encoded)
         head, tail = table.rows(ends.rows).unbind(1)
         return (head, tail), table, drawn
 

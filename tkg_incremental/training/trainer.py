@@ -48,8 +48,8 @@ class IncrementalTrainer:
         base_candidates: What the facts of the base model are held against while it is trained and validated:
             entities known at the ``"own"`` step of a fact, as in the paper, or at the ``"last"`` step of the base
             model, as in the released code.
-        negative_pool: If twice as many entities as this are known at a step, its negatives are drawn from a pool of
-            about so many, chosen at random when the step begins: what a step touches does not grow with the graph.
+        negative_pool: Where twice as many entities as this or more are known, the negatives of a step are drawn from at
+            least so many of them, chosen at random when it begins: what a step touches does not grow with the graph.
             With :obj:`None` they are always drawn from everybody.
         new_entities: Entities that appear after the base model start ``"fresh"`` from the initial distribution, as in
             the paper, or are ``"kept"`` as they are, as in the released code: weight decay has taken them to about zero

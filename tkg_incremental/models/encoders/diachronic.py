@@ -9,7 +9,6 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import look_up
 
 
 class DiachronicEncoder(Encoder):
@@ -66,11 +65,12 @@ class DiachronicEncoder(Encoder):
         return torch.cat([moving, still], dim=-1)
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        tables, order = self.tables_of_known(("entity_vectors", "frequency", "phase"), order, sizes)
-        if native.takes(*tables):
+        names = ("entity_vectors", "frequency", "phase")
+        if native.takes(*map(self.get_parameter, names)):
+            tables, order = self.tables_of_known(names, order, sizes)
             return _KnownOfTables.apply(*tables, order, steps, sizes)
-        index = order[: max(sizes)]
-        return _Known.apply(*(look_up(table, index) for table in tables), steps, sizes)
+        index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
+        return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)

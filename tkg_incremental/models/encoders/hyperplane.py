@@ -10,7 +10,6 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import look_up
 
 # Sums over entities are taken in so many parts, which threads may share.
 _PARTS = 64
@@ -58,10 +57,10 @@ class HyperplaneEncoder(Encoder):
 
     def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         normals = F.normalize(self.rows("normals", torch.tensor(steps, device=order.device)), dim=-1)
-        (table,), order = self.tables_of_known(["entity_vectors"], order, sizes)
-        if native.takes(table, normals):
+        if native.takes(self.get_parameter("entity_vectors"), normals):
+            (table,), order = self.tables_of_known(["entity_vectors"], order, sizes)
             return _KnownOfTables.apply(table, normals, order, sizes)
-        return _Known.apply(look_up(table, order[: max(sizes)]), normals, sizes)
+        return _Known.apply(self.rows("entity_vectors", order[: max(sizes)]), normals, sizes)
 
     def _project(self, vectors: Tensor, time: Tensor) -> Tensor:
         normal = F.normalize(self.rows("normals", time), dim=-1)
