@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.rows import look_up, look_up_few, pull_back_rows, touched_rows, with_rows
+from tkg_incremental.ops.rows import former_rows, look_up, look_up_few, pull_back_rows, touched_rows, with_rows
 
 INDEX = torch.tensor([[4, 0], [4, 2]])  # a row twice, and some not at all
 
@@ -71,3 +71,15 @@ def test_pulled_back(slots: Tensor | None, dtype: torch.dtype) -> None:
     at = 3 if slots is None else 4
     pull_back_rows(pulled, table, index, former[:at], strength[:at], slots)
     torch.testing.assert_close(pulled, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
+@pytest.mark.parametrize("touched", [[], [4, 0], [0, 1, 2, 3, 4]], ids=str)
+def test_rows_as_they_were(touched: list[int], dtype: torch.dtype) -> None:
+    table, former = draw_vectors(5, 3).to(dtype), draw_vectors(len(touched), 3).to(dtype)
+    slot_of = torch.full((5,), -1, dtype=torch.int32)
+    slot_of[touched] = torch.arange(len(touched), dtype=torch.int32)
+    wanted = table.clone()
+    wanted[touched] = former
+    assert torch.equal(former_rows(table, INDEX, slot_of, former), wanted[INDEX])
+    assert torch.equal(former_rows(table, INDEX.t(), slot_of, former), wanted[INDEX.t()])

@@ -18,8 +18,8 @@ _SCORES_AT_A_TIME = 1 << 21
 _SIGNS_AT_A_TIME = 1 << 20
 # A table with more rows than this is scored a block at a time: few queries would read it for too little work.
 _WIDE = 1 << 16
-_BLOCK = 1 << 11
-_ANSWERS_TO_A_BLOCK = 256
+_BLOCK = 1 << 10
+_ANSWERS_TO_A_BLOCK = 512
 # Chunks of answers that are sorted together, so that those of a chunk stand in few blocks of a wide table.
 _SORTED_CHUNKS = 8
 

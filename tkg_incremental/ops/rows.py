@@ -102,6 +102,21 @@ def pull_back_rows(
         gradient.addcmul_(table.index_select(0, index).sub_(former), strength)
 
 
+def former_rows(table: Tensor, index: Tensor, slot_of: Tensor, former: Tensor) -> Tensor:
+    """Rows as they were, ``[*] → [*, d]``: from ``former`` where ``slot_of``, ``[N]`` of 32 bits, has a slot, and from
+    the table where it has -1."""
+    if native.takes(table, index, former):
+        rows = table.new_empty(*index.shape, table.size(1))
+        native.call("former_rows", table, index.contiguous(), slot_of, former, rows, index.numel(), table.size(1))
+        return rows
+    rows = F.embedding(index, table)
+    if len(former):
+        slots = slot_of[index]
+        touched = (slots >= 0).nonzero(as_tuple=True)
+        rows[touched] = former.index_select(0, slots[touched].long())
+    return rows
+
+
 def touched_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
     """(index, rows) of a gradient's rows that are not zero, by ascending index."""
     if gradient.is_sparse:

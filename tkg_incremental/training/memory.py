@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.ops.rows import former_rows
 
 
 class StepMemory(Protocol):
@@ -94,12 +95,7 @@ class TouchedRows:
 
     def look_up(self, name: str, index: Tensor) -> Tensor:
         """Values before the step of any rows, ``[*] → [*, width]``."""
-        rows = torch.nn.functional.embedding(index, self._tables[name].detach())
-        if len(self.index[name]):
-            slots = self._slot_of[name][index]
-            touched = (slots >= 0).nonzero(as_tuple=True)
-            rows[touched] = self.former(name).index_select(0, slots[touched].long())
-        return rows
+        return former_rows(self._tables[name].detach(), index, self._slot_of[name], self.former(name))
 
     @torch.no_grad()
     def mark(self) -> None:

@@ -1,5 +1,6 @@
 /* Rows of tables: which of a gradient are not zero, what pulls them back, and how an optimiser moves them. */
 #include <math.h>
+#include <string.h>
 
 #include "common.h"
 
@@ -50,6 +51,16 @@ EXPORT void pull_back_rows(const float *table, const int64_t *index, const float
         const int64_t slot = slots ? slots[i] : i;
         fetch_row(table, index, i + AHEAD, rows, width);
         pull_row(strengths[slot], table + index[i] * width, former + slot * width, gradient + i * width, width);
+    }
+}
+
+/* Rows of a table as they were: those with a slot from `former`, the others from the table. */
+EXPORT void former_rows(const float *table, const int64_t *index, const int32_t *slot_of, const float *former,
+                        float *out, int64_t rows, int64_t width, int64_t threads) {
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+    for (int64_t i = 0; i < rows; ++i) {
+        const int32_t slot = slot_of[index[i]];
+        memcpy(out + i * width, slot < 0 ? table + index[i] * width : former + slot * width, (size_t)width * sizeof *out);
     }
 }
 
