@@ -42,5 +42,5 @@ def step_for(timeline: Timeline, time: int, name: str = "DE complex", seed: int 
     """A step in which the model has already moved away from the previous one; one in ``stride`` is in the pool."""
     previous, model = (model_for(timeline, name, seed + i) for i in range(2))
     generator = torch.Generator().manual_seed(seed)
-    negatives = NegativeSampler(timeline, Pool(timeline, stride, seed % stride))
+    negatives = NegativeSampler(timeline, Pool(timeline, stride, seed % min(stride, timeline.num_entities)))
     return Step(Snapshot(timeline, time), model, previous.frozen_copy(), negatives, generator)

@@ -26,7 +26,11 @@ class Recorder:
         def recorded(step: Step, rows: torch.Tensor, *args: Any) -> Any:
             sample = draw(step, rows, *args)
             columns = sample.columns if sample.list_of_row is None else sample.columns[sample.list_of_row]
-            entities = sample.pool.order[columns].tolist()
+            absent = torch.zeros_like(columns, dtype=torch.bool)
+            if sample.absent is not None:
+                absent |= sample.absent
+            lists = zip(sample.pool.order[columns], ~absent, strict=True)
+            entities = [drawn[is_there].tolist() for drawn, is_there in lists]
             asked = [(tuple(row), side) for side in SIDES for row in rows.tolist()]
             for (row, side), drawn in zip(asked, entities, strict=True):
                 # A true answer is no negative, whatever was drawn.

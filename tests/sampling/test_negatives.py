@@ -44,7 +44,7 @@ def test_exactly_the_admissible(side: Side, drawn: tuple[Timeline, TimelineOracl
     rows = sorted(set(oracle.train)) + oracle.test  # also queries without an answer in train
     if not rows:
         return
-    pool = Pool(timeline, stride, seed % stride)
+    pool = Pool(timeline, stride, seed % min(stride, timeline.num_entities))
     columns, available = NegativeSampler(timeline, pool)(to_tensor(rows), side, 150, seeded(seed))
     everywhere = [True] * len(rows) if available is None else available.tolist()
     for row, found, there in zip(rows, columns, everywhere, strict=True):

@@ -35,7 +35,7 @@ def test_by_hand(graph: Timeline) -> None:
 def test_members_known_at_a_step(drawn: tuple[Timeline, TimelineOracle], data: st.DataObject) -> None:
     timeline, oracle = drawn
     stride = data.draw(st.integers(1, 9))
-    pool = Pool(timeline, stride, data.draw(st.integers(0, stride - 1)))
+    pool = Pool(timeline, stride, data.draw(st.integers(0, min(stride, timeline.num_entities) - 1)))
     members = set(timeline.order.tolist()[pool.start :: stride])
     for step, count in enumerate(pool.num_known.tolist()):
         assert set(pool.order[:count].tolist()) == members & oracle.known_entities(step)
@@ -57,3 +57,5 @@ def test_all_are_as_likely(graph: Timeline) -> None:
 def test_bad_start(graph: Timeline) -> None:
     with pytest.raises(ValueError, match=r"start must lie in 0 … 2 \(got 3\)"):
         Pool(graph, 3, 3)
+    with pytest.raises(ValueError, match=r"start must lie in 0 … 11 \(got 12\)"):  # nobody would be a member
+        Pool(graph, 20, 12)

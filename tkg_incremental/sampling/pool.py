@@ -24,8 +24,8 @@ class Pool:
     """
 
     def __init__(self, timeline: Timeline, stride: int = 1, start: int = 0) -> None:
-        if not 0 <= start < stride:
-            raise ValueError(f"start must lie in 0 … {stride - 1} (got {start})")
+        if not 0 <= start < (limit := min(stride, timeline.num_entities)):
+            raise ValueError(f"start must lie in 0 … {limit - 1} (got {start})")
         self._line, self.stride, self.start = timeline, stride, start
 
     @classmethod
