@@ -31,8 +31,8 @@ say *not run* have not been run. The page is written by `python examples/paper_t
 Where the paper and its released code differ, these runs follow the code, which gave the paper's tables: see [the
 list](paper.md#where-paper-and-released-code-differ). Base models are trained with 500 sampled negatives a side, the
 dense optimiser of the released code, DE's with patience 20 on the validation rows of all their steps, HyTE's for 100
-epochs, of which the best is kept. There is one for each dataset and model, which all cells and seeds share. All
-cells but the row-wise ones use that optimiser, too.
+epochs, of which the best is kept. There is one for each dataset and model, which all cells and seeds share but those
+that name another. All cells but the row-wise ones use that optimiser, too.
 """
 
 # Tables that other pages show: the rows of each, as (dataset, model, names of cells).
