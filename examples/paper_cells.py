@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy, Supersede
+from tkg_incremental.training.newcomers import NewEntities
 
 METRICS = ("C@10", "DF@10", "RRD", "A@10")
 
@@ -28,6 +30,7 @@ class Cell:
         optimizer: ``"published"`` or ``"rowwise"``.
         base_seed: Seed of the base model, which all cells and seeds share that name the same.
         negative_pool: How many entities, at least, the negatives of a step are drawn from; from everybody by default.
+        new_entities: How entities that appear after the base model start; as in the released code by default.
     """
 
     table: int
@@ -39,6 +42,7 @@ class Cell:
     optimizer: str = "published"
     base_seed: int = 0
     negative_pool: int | None = None
+    new_entities: NewEntities = "kept"
 
     @property
     def base_patience(self) -> int:
@@ -226,60 +230,59 @@ def _agem() -> list[Cell]:
 
 
 def _ours() -> list[Cell]:
-    """What the paper does not have: the base model left alone, other base models, the row-wise optimiser, other
-    negatives, our own strategy with its ablation."""
+    """What the paper does not have: the base model left alone, other base models, newcomers that settle, the row-wise
+    optimiser, other negatives, our own strategy with its ablation."""
     cells = []
     for dataset, best_replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse")):
-        rowwise: list[tuple[str, Callable[[], Strategy]]] = [
-            ("FT rowwise", FT),
-            ("TR rowwise", TR),
-            ("TIE uniform rowwise", lambda: TIE(rkd=RKD)),
-        ]
-        negatives: list[tuple[str, Callable[[], Strategy]]] = [
-            ("FT shared negatives", lambda: FT(shared=True)),
-            ("FT one-vs-all", lambda: FT(negatives="all")),
-        ]
-        cells.append(Cell(0, dataset, "DE", "nothing learnt", lambda: Strategy([], "nothing")))
-        others: list[tuple[str, Callable[[], Strategy]]] = [
-            ("nothing learnt", lambda: Strategy([], "nothing")),
+        papers: list[tuple[str, Callable[[], Strategy]]] = [
             ("FT", FT),
             ("TR", TR),
             (f"TIE {best_replay}", lambda replay=best_replay: TIE(replay=replay, rkd=RKD)),
-            ("Supersede", Supersede),
+        ]
+        nothing = partial(Strategy, [], "nothing")
+        cells.append(Cell(0, dataset, "DE", "nothing learnt", nothing))
+        for seed in (1, 2):
+            suffix = f"from base model {seed}"
+            cells.append(Cell(0, dataset, "DE", f"nothing learnt {suffix}", nothing, base_seed=seed))
+            cells += [Cell(0, dataset, "DE", f"{name} {suffix}", make, base_seed=seed) for name, make in papers]
+            ours = Cell(0, dataset, "DE", f"Supersede {suffix}", Supersede, base_seed=seed, new_entities="settled")
+            cells.append(ours)
+        cells += [
+            Cell(0, dataset, "DE", f"{name} newcomers settled", make, new_entities="settled") for name, make in papers
         ]
         cells += [
-            Cell(0, dataset, "DE", f"{name} from base model {seed}", make, base_seed=seed)
-            for seed in (1, 2)
-            for name, make in others
+            Cell(0, dataset, "DE", "FT shared negatives", lambda: FT(shared=True)),
+            Cell(0, dataset, "DE", "FT one-vs-all", lambda: FT(negatives="all")),
         ]
-        cells += [Cell(0, dataset, "DE", name, make) for name, make in negatives]
         cells += [
             Cell(0, dataset, "DE", f"{name} pool of 1000", make, negative_pool=1000)
-            for name, make in others
-            if name.startswith(("FT", "TIE"))
+            for name, make in papers
+            if name != "TR"
         ]
-        cells += [Cell(0, dataset, "DE", name, make, optimizer="rowwise") for name, make in rowwise]
-        # What led there: one rival at a time, and at first deleted facts that sink below random entities.
-        sunk: dict[str, float] = {"sink": 1.0, "contrast": 1.0, "rivals": 1, "replay_size": 5_000}
-        alone: dict[str, float] = {**sunk, "current_negatives": 0, "replay_size": 10_000}
-        own: dict[str, dict[str, Any]] = {
-            "Supersede": {},
-            "Supersede contrast 6": {"contrast": 6.0},
-            "Supersede contrast 8": {"contrast": 8.0},
-            "Supersede without current facts": {"current_negatives": 0},
-            "Supersede one rival contrast 8": {"contrast": 8.0, "rivals": 1},
-            "Supersede one rival contrast 8 more replay": {"contrast": 8.0, "rivals": 1, "replay_size": 10_000},
-            "Supersede one rival contrast 6 less replay": {"contrast": 6.0, "rivals": 1, "replay_size": 5_000},
-            "Supersede one rival contrast 1 less replay": {"contrast": 1.0, "rivals": 1, "replay_size": 5_000},
-            "Supersede one-vs-all": {"negatives": "all", "replay_negatives": "all", "rkd": 0.0},
-            "Supersede with sink": sunk,
-            "Supersede with sink threefold": {**sunk, "sink": 3.0, "contrast": 3.0},
-            "Supersede with sink alone": {**sunk, "contrast": 0.0},
-            "Supersede with sink without current facts": alone,
-            "Supersede with shallow sink without current facts": {**alone, "sink_negatives": 50},
-        }
+        cells += [Cell(0, dataset, "DE", f"{name} rowwise", make, optimizer="rowwise") for name, make in papers]
+        ours_rowwise = Cell(
+            0, dataset, "DE", "Supersede rowwise", Supersede, optimizer="rowwise", new_entities="settled"
+        )
+        cells.append(ours_rowwise)
+        variants: list[tuple[str, NewEntities, dict[str, Any]]] = [
+            ("Supersede", "settled", {}),
+            ("Supersede contrast 4", "settled", {"contrast": 4.0}),
+            ("Supersede one rival", "settled", {"rivals": 1}),
+            ("Supersede without current facts", "settled", {"current_negatives": 0}),
+            ("Supersede newcomers kept", "kept", {}),
+            ("Supersede contrast 6 newcomers kept", "kept", {"contrast": 6.0}),
+            ("Supersede contrast 4 newcomers kept", "kept", {"contrast": 4.0}),
+        ]
         cells += [
-            Cell(0, dataset, "DE", name, lambda options=options: Supersede(**options)) for name, options in own.items()
+            Cell(0, dataset, "DE", name, partial(Supersede, **options), new_entities=start)
+            for name, start, options in variants
+        ]
+    for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse")):
+        tie = partial(TIE, replay=replay, rkd=RKD)
+        cells += [
+            Cell(0, dataset, "HyTE", "nothing learnt", partial(Strategy, [], "nothing")),
+            Cell(0, dataset, "HyTE", f"TIE {replay} newcomers settled", tie, new_entities="settled"),
+            Cell(0, dataset, "HyTE", "Supersede", Supersede, new_entities="settled"),
         ]
     return cells
 

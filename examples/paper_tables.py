@@ -97,8 +97,8 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
         base_negatives=500,
         # The readings of the released code, which gave the paper's tables.
         base_candidates="last",
+        new_entities=cell.new_entities,
         negative_pool=cell.negative_pool,
-        new_entities="kept",
         evaluator=Evaluator(dataset.timeline, per_query=True),
     )
     if trainer.folder is not None and trainer.folder.checkpoints:

@@ -150,7 +150,7 @@ def test_options_reach_the_trainer() -> None:
     options = RunOptions(
         epochs=11, optimizer="published", lr=0.25, patience=3, batch_size=7, weight_decay=0.5, autocast="bf16",
         window=4, replay="inverse", replay_size=9, learn_from="all", negatives="all", base_negatives=6,
-        replay_negatives=3, negative_pool=77,
+        replay_negatives=3, negative_pool=77, new_entities="kept",
         decoder="distmult", seed=5,
     )  # fmt: skip
     trainer = make_trainer(options, SyntheticTKG(num_entities=50, num_steps=4))
@@ -158,6 +158,7 @@ def test_options_reach_the_trainer() -> None:
     expected = TIE(facts="all", replay="inverse", negatives="all", replay_negatives=3, window=4, replay_size=9)
     assert repr(trainer.strategy) == repr(expected)
     assert (trainer.base_negatives, trainer.negative_pool, trainer.seed) == (6, 77, 5)
+    assert trainer.new_entities == "kept"
     assert trainer.model.options["decoder"] == "distmult"
 
 

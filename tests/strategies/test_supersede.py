@@ -6,12 +6,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from learning import MODELS, step_for
 from oracles import Row, ScoreOracle, TimelineOracle, rows_of, with_answer
-from recorder import Recorder
 from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.strategies import Contrast, Current, Deleted, Drift, Link, Replay, Sink, Successors, Supersede
+from tkg_incremental.strategies import Contrast, Current, Drift, Link, Replay, Successors, Supersede
 
 few = settings(max_examples=25)
 models = st.sampled_from(MODELS)
@@ -25,23 +24,6 @@ def deleted_answers(line: TimelineOracle, row: Row, side: str, window: int) -> s
     """Train answers of the window before that are none now."""
     before = [line.answers(side, "train", (*row[:3], then)) for then in range(row[3] - window, row[3])]
     return set().union(*before) - line.answers(side, "train", row)
-
-
-@few
-@given(timelines(), models, st.integers(1, 6), st.integers(1, 4))
-def test_sink(drawn: tuple[Timeline, TimelineOracle], name: str, negatives: int, window: int) -> None:
-    timeline, line = drawn
-    time = timeline.num_steps - 1
-    rows, step = line.deleted(time, window), step_for(timeline, time, name)
-    assume(rows)
-    recorder, score = Recorder(line, step), ScoreOracle(step.model)
-    found = recorder.losses(Sink(negatives=negatives, weight=0.3), rows)
-    total = 0.0
-    for draw in recorder.draws:
-        own, *others = draw.scores(score)
-        if others:
-            total += softplus(own - math.log(sum(map(math.exp, others))))
-    assert found == {"sink": pytest.approx(0.3 * total / len(rows))}
 
 
 @few
@@ -107,14 +89,10 @@ def test_successors(drawn: tuple[Timeline, TimelineOracle], window: int, limit: 
 
 def test_what_it_is_made_of() -> None:
     assert [type(term) for term in Supersede().terms] == [Link, Drift, Link, Contrast, Replay]
-    assert [type(term) for term in Supersede(sink=1).terms] == [Link, Drift, Link, Sink, Contrast, Replay]
     least = Supersede(contrast=0, replay=None, current_negatives=0)
     assert [type(term) for term in least.terms] == [Link, Drift]
-    _, drift, current, sink, contrast, replay = Supersede(
-        window=3, sink=0.1, sink_negatives=7, contrast=0.2, rivals=5, rce=0.3, rkd=0.4, drift=0.5
-    ).terms
+    _, drift, current, contrast, replay = Supersede(window=3, contrast=0.2, rivals=5, rce=0.3, rkd=0.4, drift=0.5).terms
     assert current == Link(Current(), 50, name="CE current")
-    assert sink == Sink(Deleted(3), 7, 0.1)
     assert contrast == Contrast(Successors(3), 3, 5, 0.2)
     assert (drift.weight, replay.weight, replay.distill) == (0.5, 0.3, 0.4)  # type: ignore[attr-defined]
     assert Supersede().name == "Supersede"

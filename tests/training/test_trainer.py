@@ -167,9 +167,8 @@ def test_steps_with_nothing_to_train_on_are_skipped(optimizer: str) -> None:
 def test_new_entities_start_from_the_initial_distribution() -> None:
     # With the published optimiser all rows shrink from the first update on, known or not.
     settings = LearningSettings(epochs=30, lr=0.05, optimizer="published", weight_decay=0.1, patience=30)
-    trainer = trainer_for(
-        Sparse(), FT(negatives=3), settings=LearningSettings(epochs=1, lr=1e-9), base_settings=settings
-    )
+    quick = LearningSettings(epochs=1, lr=1e-9)
+    trainer = trainer_for(Sparse(), FT(negatives=3), settings=quick, base_settings=settings, new_entities="fresh")
     trainer.pretrain()
     shrunk = trainer.model.encoder.tables()["entity_vectors"][6].abs().max().item()
     trainer.fit()

@@ -11,6 +11,7 @@ from tkg_incremental.cli.errors import BadDataError
 from tkg_incremental.datasets import TKGDataset
 from tkg_incremental.storage import atomic_write
 from tkg_incremental.strategies.candidates import Negatives
+from tkg_incremental.training.newcomers import NewEntities
 
 RUN_FILE = "run.json"
 
@@ -54,6 +55,7 @@ class RunOptions:
         replay_negatives: The same for replayed facts.
         base_negatives: Negatives a side for the base model, or ``"all"``.
         negative_pool: Where many more entities are known, the negatives of a step are drawn from so many of them.
+        new_entities: How entities that appear at a step start.
         optimizer: ``"rowwise"`` or ``"published"``.
         epochs: At most so many epochs a step.
         base_epochs: The same for the base model; twice as many for a small dataset.
@@ -88,6 +90,7 @@ class RunOptions:
     replay_negatives: Negatives | None = None
     base_negatives: Negatives | None = None
     negative_pool: int = 5_000
+    new_entities: NewEntities = "settled"
     optimizer: str = "rowwise"
     epochs: int | None = None
     base_epochs: int | None = None

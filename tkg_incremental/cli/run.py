@@ -136,6 +136,7 @@ def make_trainer(
         base_settings=replace(settings, epochs=options.base_epochs or settings.epochs),
         base_negatives=options.base_negatives or ("all" if one_vs_all else 500),
         negative_pool=options.negative_pool,
+        new_entities=options.new_entities,
         callbacks=callbacks,
         checkpoint_every=options.checkpoint_every,
         overwrite=overwrite,

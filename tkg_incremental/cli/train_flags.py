@@ -9,6 +9,7 @@ from tkg_incremental.cli.arguments import add_data, add_device, one_of, positive
 from tkg_incremental.cli.options import DEFAULTS, SUITED
 from tkg_incremental.models.zoo import DECODERS
 from tkg_incremental.registry import MODELS, STRATEGIES
+from tkg_incremental.training.newcomers import NEW_ENTITIES
 
 STRATEGY_HELP = {
     "ft": "fine-tuning: the facts that are new",
@@ -87,6 +88,13 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         type=positive,
         metavar="N",
         help=f"of a larger graph, entities that a step draws wrong answers from ({DEFAULTS.negative_pool})",
+    )
+    group.add_argument(
+        "--new-entities",
+        type=one_of(NEW_ENTITIES),
+        metavar="HOW",
+        help="how those that appear at a step start: settled, by their own facts; fresh, at random; or kept "
+        f"({DEFAULTS.new_entities})",
     )
 
 

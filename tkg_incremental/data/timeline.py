@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -79,12 +79,20 @@ class Timeline:
     @cached_property
     def first_seen(self) -> Tensor:
         """``[num_entities]`` first step with a row of the entity in any split, or ``num_steps``."""
-        seen = torch.full((self.num_entities,), self.num_steps, device=self.device)
-        for name in SPLITS:
+        return self._first_step(SPLITS)
+
+    @cached_property
+    def first_observed(self) -> Tensor:
+        """``[num_entities]`` first step with a train row of the entity, or ``num_steps``."""
+        return self._first_step(("train",))
+
+    def _first_step(self, splits: Sequence[str]) -> Tensor:
+        first = torch.full((self.num_entities,), self.num_steps, device=self.device)
+        for name in splits:
             rows = self.split(name).rows
             for column in (0, 2):
-                seen.scatter_reduce_(0, rows[:, column], rows[:, 3], "amin")
-        return seen
+                first.scatter_reduce_(0, rows[:, column], rows[:, 3], "amin")
+        return first
 
     @cached_property
     def order(self) -> Tensor:

@@ -55,10 +55,13 @@ class ShardedEncoder(Encoder):
                 bound = initial_bound(self.sizes["entity"], table.size(1))
                 for some in index.split(_ROWS_AT_A_TIME):
                     fresh = torch.empty(len(some), table.size(1)).uniform_(-bound, bound, generator=generator)
-                    mine = self.shards.own(some)
-                    places = (some[mine] - self.shards.begin).to(table.device)
-                    table[places] = fresh[mine].to(table)
-                    self.restore_units(name, places)
+                    self.put(name, some, fresh)
+
+    def put(self, name: str, index: Tensor, rows: Tensor) -> None:
+        if name in self.local:
+            mine = self.shards.own(index)
+            index, rows = index[mine] - self.shards.begin, rows[mine]
+        super().put(name, index, rows)
 
     def expand(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("tables that are spread over processes cannot grow; make them large enough")

@@ -155,8 +155,15 @@ class Encoder(nn.Module):
             if only in (None, name):
                 bound = initial_bound(*table.shape)
                 fresh = torch.empty(len(index), table.size(1)).uniform_(-bound, bound, generator=generator)
-                table[index.to(table.device)] = fresh.to(table)
-                self.restore_units(name, index.to(table.device))
+                self.put(name, index, fresh)
+
+    @torch.no_grad()
+    def put(self, name: str, index: Tensor, rows: Tensor) -> None:
+        """Gives rows of a table other values, ``[n] ← [n, width]``."""
+        table = self.tables()[name]
+        index = index.to(table.device)
+        table[index] = rows.to(table)
+        self.restore_units(name, index)
 
     @torch.no_grad()
     def expand(

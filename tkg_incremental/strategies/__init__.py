@@ -2,7 +2,7 @@ r"""Strategies: what to learn from at each step, as terms over views."""
 
 from tkg_incremental.strategies.step import Step
 from tkg_incremental.strategies.strategy import Strategy
-from tkg_incremental.strategies.supersede import Contrast, Sink, Successors, Supersede
+from tkg_incremental.strategies.supersede import Contrast, Successors, Supersede
 from tkg_incremental.strategies.terms import Drift, Forget, Link, Losses, Replay, Term
 from tkg_incremental.strategies.views import Added, Current, Deleted, History, Replayed, View, Window
 from tkg_incremental.strategies.zoo import AGEM, FB, FT, TIE, TR, FBFuture
@@ -25,7 +25,6 @@ __all__ = classes = [
     "Losses",
     "Replay",
     "Replayed",
-    "Sink",
     "Step",
     "Strategy",
     "Successors",

@@ -10,8 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import REL, SIDES, TIME
+from tkg_incremental.ops.keys import expand_spans
 from tkg_incremental.ops.one_vs_all import one_vs_all_loss
 from tkg_incremental.ops.rows import with_rows
 from tkg_incremental.ops.scores import compare
@@ -54,7 +56,12 @@ def link_loss(step: Step, rows: Tensor, negatives: Negatives, shared: bool = Fal
     rows = by_time(rows)
     if negatives == "all":
         return _all_known_loss(step, rows)
-    logits = sampled_logits(step.model, step, rows, draw(step, rows, negatives, shared))
+    return sampled_loss(step, rows, draw(step, rows, negatives, shared))
+
+
+def sampled_loss(step: Step, rows: Tensor, sample: Sample) -> Tensor:
+    """As :func:`link_loss`, against negatives that have been drawn."""
+    logits = sampled_logits(step.model, step, rows, sample)
     true = torch.zeros(len(logits), dtype=torch.long, device=rows.device)
     return F.cross_entropy(logits, true, reduction="sum") / len(rows)
 
@@ -90,15 +97,34 @@ def _draw_shared(step: Step, rows: Tensor, negatives: int) -> Sample:
         lambda n: torch.empty(n, negatives, dtype=torch.long, device=rows.device).random_(generator=step.generator),
     )
     columns %= pool.num_known[steps].clamp(min=1)[:, None]
-    absent = (pool.num_known[rows[:, TIME]] == 0).repeat(2)[:, None].repeat(1, negatives)
+    return from_lists(step.timeline, rows, columns, steps, list_of_row, pool)
+
+
+def from_lists(
+    timeline: Timeline, rows: Tensor, columns: Tensor, time: Tensor, list_of_row: Tensor, pool: Pool
+) -> Sample:
+    """Lists that rows share as their negatives; a row's true answers in its list do not count for that row.
+
+    Args:
+        timeline: The graph.
+        rows: ``[B, 4]``.
+        columns: ``[R, K]`` the lists, as places in the order of the pool.
+        time: ``[R]`` the step of each list.
+        list_of_row: ``[B]`` the list each row uses.
+        pool: Whom they are of.
+    """
+    absent = (pool.num_known[rows[:, TIME]] == 0).repeat(2)[:, None].repeat(1, columns.size(1))
+    members, length = len(pool.order), columns.size(1)
+    listed, place = torch.sort((members * torch.arange(len(columns), device=rows.device)[:, None] + columns).flatten())
     for i, side in enumerate(SIDES):
-        answers = step.timeline.answers(side, "train")
+        answers = timeline.answers(side, "train")
         row, column = answers.expand(answers.lookup(rows))
         inside, column = pool.among(column)
-        for some, answer in zip(row[inside].split(4096), column.split(4096), strict=True):
-            which, place = (columns[list_of_row[some]] == answer[:, None]).nonzero(as_tuple=True)
-            absent[i * len(rows) + some[which], place] = True
-    return Sample(columns, steps, list_of_row.repeat(2), absent, pool)
+        row, wanted = row[inside], members * list_of_row[row[inside]] + column
+        first = torch.searchsorted(listed, wanted)
+        which, found = expand_spans(first, torch.searchsorted(listed, wanted, right=True) - first)
+        absent[i * len(rows) + row[which], place[found] % length] = True
+    return Sample(columns, time, list_of_row.repeat(2), absent, pool)
 
 
 def sampled_logits(model: TKGModel, step: Step, rows: Tensor, sample: Sample) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tkg_incremental.data import Snapshot
@@ -14,47 +13,11 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import SIDES, TIME
 from tkg_incremental.sampling import Pool
 from tkg_incremental.sampling.replay import ReplaySampling
-from tkg_incremental.strategies.candidates import Negatives, Sample, by_time, draw, sampled_logits
+from tkg_incremental.strategies.candidates import Negatives, Sample, sampled_logits
 from tkg_incremental.strategies.step import Step, deleted_answers
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.terms import Drift, Link, Losses, Replay, Term
-from tkg_incremental.strategies.views import Added, Current, Deleted, Replayed, View
-
-
-@dataclass
-class Sink(Term):
-    r"""Deleted facts sink into the crowd: each is held against random entities, :math:`n_k`, and has to score no
-    higher than they do,
-
-    .. math::
-        L_{sink} = \mathrm{softplus}\left( \phi(s, r, o', t) - \log \sum_k \exp \phi(s, r, n_k, t) \right),
-
-    both sides, mean over the rows. Unlike a label of 0 it asks for a rank, not for a score, so it works the same
-    for scores of any scale, and stops when a deleted fact is as unlikely as any other. How far down that is, the number
-    of random entities says: one that has to outdo the best of :math:`K` comes to rest near the :math:`1/K` quantile.
-
-    Args:
-        view: Facts to let go of.
-        negatives: Random entities a side, :math:`K`; fewer of them let a fact sink deeper.
-        weight: Weight of the loss.
-    """
-
-    view: View | None = field(default_factory=Deleted)
-    negatives: int = 4
-    weight: float = 1.0
-
-    def losses(self, step: Step, rows: Tensor) -> Losses:
-        rows = by_time(rows)
-        logits = sampled_logits(step.model, step, rows, draw(step, rows, self.negatives))
-        excess = logits[:, 0] - logits[:, 1:].logsumexp(1)
-        # A row for which there is nothing to draw has nothing to sink into.
-        return {"sink": self.weight * F.softplus(excess[excess.isfinite()]).sum() / len(rows)}
-
-    def examples(self, step: Step, rows: int) -> int:
-        return rows * 2 * self.negatives
-
-    def occurrences(self, rows: int) -> int:
-        return rows * 2 * (1 + self.negatives)
+from tkg_incremental.strategies.views import Added, Current, Replayed, View
 
 
 @dataclass(frozen=True)
@@ -134,7 +97,6 @@ class Supersede(Strategy):
     :class:`Contrast`, every current fact against the facts it replaced, takes the place of :math:`L_{del}`. What still
     holds is learnt again, beside the replay, so that what is pushed down does not take it along. And the best epoch is
     the one with the highest C@10 + RRD: by C@10 alone it is often the first, before anything is let go of.
-    :class:`Sink` lets go of more, also of facts that nothing took the place of, and takes more of what holds along.
 
     Args:
         negatives: Negatives a side for added facts, or ``"all"``.
@@ -145,8 +107,6 @@ class Supersede(Strategy):
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step; 600 for each step of the window by default, fewer than in
             TIE, for what still holds is learnt again beside them.
-        sink: Weight of the sinking; 0, the default, leaves it out.
-        sink_negatives: Random entities a side that a deleted fact sinks below; the fewer, the deeper.
         contrast: Weight of the contrast; 0 leaves it out.
         rivals: Replaced facts a side that a fact is contrasted with at a time.
         rce: Weight of the replayed cross-entropy.
@@ -164,9 +124,7 @@ class Supersede(Strategy):
         current_negatives: int = 50,
         window: int = 10,
         replay_size: int | None = None,
-        sink: float = 0.0,
-        sink_negatives: int = 4,
-        contrast: float = 4.0,
+        contrast: float = 8.0,
         rivals: int = 4,
         rce: float = 1.0,
         rkd: float = 1.0,
@@ -175,8 +133,6 @@ class Supersede(Strategy):
         terms: list[Term] = [Link(Added(), negatives), Drift(drift)]
         if current_negatives:
             terms.append(Link(Current(), current_negatives, name="CE current"))
-        if sink:
-            terms.append(Sink(Deleted(window), sink_negatives, sink))
         if contrast:
             terms.append(Contrast(Successors(window), window, rivals, contrast))
         if replay is not None:

@@ -26,6 +26,7 @@ from tkg_incremental.training.checkpoint import capture, restore
 from tkg_incremental.training.checks import check_shared, check_whole
 from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
 from tkg_incremental.training.learner import LearningSettings, StepLearner
+from tkg_incremental.training.newcomers import NEW_ENTITIES, NewEntities, settle
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError, read_base
 
@@ -52,8 +53,9 @@ class IncrementalTrainer:
             least so many of them, chosen at random when it begins: what a step touches does not grow with the graph.
             With :obj:`None` they are always drawn from everybody.
         new_entities: Entities that appear after the base model start ``"fresh"`` from the initial distribution, as in
-            the paper, or are ``"kept"`` as they are, as in the released code: weight decay has taken them to about zero
-            by then.
+            the paper; are ``"kept"`` as they are, as in the released code, where weight decay has taken them to about
+            zero by then; or start fresh and are ``"settled"`` before their first step is learnt
+            (:func:`~tkg_incremental.training.newcomers.settle`).
         evaluator: Computes the metrics; on test rows, with the paper's definitions, by default.
         callbacks: What watches the run; progress bars by default.
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
@@ -77,7 +79,7 @@ class IncrementalTrainer:
         base_negatives: Negatives = "all",
         base_candidates: Literal["own", "last"] = "own",
         negative_pool: int | None = 5_000,
-        new_entities: Literal["fresh", "kept"] = "fresh",
+        new_entities: NewEntities = "settled",
         evaluator: Evaluator | None = None,
         callbacks: Sequence[Callback] | None = None,
         checkpoint_every: int = 10,
@@ -91,8 +93,8 @@ class IncrementalTrainer:
             raise ValueError(f"negative_pool must be None or at least 1 (got {negative_pool})")
         if base_candidates not in ("own", "last"):
             raise ValueError(f"base_candidates must be 'own' or 'last' (got {base_candidates!r})")
-        if new_entities not in ("fresh", "kept"):
-            raise ValueError(f"new_entities must be 'fresh' or 'kept' (got {new_entities!r})")
+        if new_entities not in NEW_ENTITIES:
+            raise ValueError(f"new_entities must be one of {', '.join(NEW_ENTITIES)} (got {new_entities!r})")
         check_shared(strategy, world)
         check_whole(model, "run_dir", run_dir)
         self.world = world
@@ -217,10 +219,12 @@ class IncrementalTrainer:
         def validate() -> float:
             return self.strategy.validate(self.validator, self.model, time)
 
-        pool = Pool.draw(self.timeline, time, self.negative_pool, self._seed_of(time))
-        sources = NegativeSampler(self.timeline, pool), self.generator
+        sources = self._negatives(time), self.generator
         snapshot = Snapshot(self.timeline, time)
         return StepLearner(self.model, snapshot, self.strategy, self.settings, *sources, validate, self.world)
+
+    def _negatives(self, time: int) -> NegativeSampler:
+        return NegativeSampler(self.timeline, Pool.draw(self.timeline, time, self.negative_pool, self._seed_of(time)))
 
     def base_learner(self) -> StepLearner:
         """What learns the base model."""
@@ -241,7 +245,8 @@ class IncrementalTrainer:
         return self.seed * 1_000_003 + time
 
     def _initialise_new(self, time: int) -> None:
-        """Entities that appear at this step, and the step itself, start from the initial distribution."""
+        """Entities that appear at this step, and the step itself, start from the initial distribution; entities may
+        learn from there before the others do."""
         if self.new_entities == "kept":
             return
         fresh = torch.Generator().manual_seed(self._seed_of(time))
@@ -249,6 +254,9 @@ class IncrementalTrainer:
         new = self.timeline.order[int(known[time - 1]) : int(known[time])]
         self.model.encoder.initialise("entity", new, fresh)
         self.model.encoder.initialise("time", torch.tensor([time]), fresh)
+        if self.new_entities == "settled":
+            draws = torch.Generator(self.model.device).manual_seed(self._seed_of(time))
+            settle(self.model, Snapshot(self.timeline, time), self._negatives(time), draws)
 
     # Checkpoints ---------------------------------------------------------------------------------------
 
