@@ -18,7 +18,7 @@ TITLES = {
     6: "Table 6: how much is replayed",
     7: "Table 7: from how long ago",
     8: "Table 8: A-GEM",
-    0: "Beyond the paper: nothing learnt, newcomers that settle, the row-wise optimiser, other negatives, and Supersede",
+    0: "Beyond the paper: nothing learnt, newcomers settled, the row-wise optimiser, other negatives, and Supersede",
 }
 
 HEAD = """# Results

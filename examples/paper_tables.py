@@ -106,8 +106,9 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
     trainer.pretrain(base_file(cell, runs))
     result = trainer.fit().to_dict()
     kept = {name: result[name] for name in ("dataset", "model", "strategy", "seed", "summary", "steps")}
-    averages = [step["A@10 incremental"] for step in result["steps"]]
-    kept["summary"]["A@10 incremental"] = sum(averages) / len(averages)
+    for name in ("A@10 incremental", "C@10 newcomers"):
+        values = [value for step in result["steps"] if (value := step[name]) is not None]
+        kept["summary"][name] = sum(values) / len(values)
     which = f"--dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
     command = f"python examples/paper_tables.py {which}"
     kept |= {"cell": cell.name, "optimizer": cell.optimizer, "commit": _commit(), "command": command}

@@ -62,6 +62,14 @@ class RankOracle:
     def hits(self, step: int, k: int = 10, filtered: bool = True) -> float:
         return 100 * mean([float(rank <= k) for rank in self.own_ranks(step, filtered)])
 
+    def newcomer_hits(self, step: int, base_step: int, k: int = 10) -> float:
+        """Of questions whose answer was not known at the last step of the base model."""
+        asked = [row[2] if side == "tail" else row[0] for row, side in self.questions(step)]
+        pairs = zip(asked, self.own_ranks(step, True), strict=True)
+        return 100 * mean(
+            [float(rank <= k) for answer, rank in pairs if answer not in self.line.known_entities(base_step)]
+        )
+
     def mrr(self, step: int, filtered: bool = True) -> float:
         return 100 * mean([1 / rank for rank in self.own_ranks(step, filtered)])
 

@@ -159,6 +159,7 @@ class Evaluator:
             "DF@10": metric.deleted_hits_at(deleted),
             "RRD": metric.reciprocal_rank_difference(now.raw, now.deleted, now.deleted_row),
             **self._averages(alpha),
+            "C@10 newcomers": metric.hits_at(now.filtered[self._asks_for_newcomer(step)]),
             "MRR": metric.mean_reciprocal_rank(now.filtered),
             "Hits@1": metric.hits_at(now.filtered, 1),
             "Hits@3": metric.hits_at(now.filtered, 3),
@@ -166,6 +167,12 @@ class Evaluator:
             "raw C@10": metric.hits_at(now.raw),
             "raw MRR": metric.mean_reciprocal_rank(now.raw),
         }, alpha
+
+    def _asks_for_newcomer(self, step: int) -> Tensor:
+        """Which answers of a step's rows came after the base model, both directions one after the other."""
+        line, rows = self.timeline, self.table.at(step)
+        answers = torch.cat([rows[:, query_columns(side)[1]] for side in SIDES])
+        return line.column_of[answers] >= line.num_known[line.base_step]
 
     def _averages(self, alpha: Tensor) -> dict[str, float]:
         """A as asked for, and over the incremental steps alone, which is what the paper's tables hold."""

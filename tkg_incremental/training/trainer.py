@@ -55,7 +55,7 @@ class IncrementalTrainer:
         new_entities: Entities that appear after the base model start ``"fresh"`` from the initial distribution, as in
             the paper; are ``"kept"`` as they are, as in the released code, where weight decay has taken them to about
             zero by then; or start fresh and are ``"settled"`` before their first step is learnt
-            (:func:`~tkg_incremental.training.newcomers.settle`).
+            (:func:`~tkg_incremental.training.settle`).
         evaluator: Computes the metrics; on test rows, with the paper's definitions, by default.
         callbacks: What watches the run; progress bars by default.
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
