@@ -64,7 +64,7 @@ EXCERPTS: dict[str, list[tuple[str, str, list[str]]]] = {
 REGION = re.compile(r"(<!-- results: (?P<name>\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 # A figure in the notes: {key of a cell, a metric}, or {key of a cell} for all four.
-FIGURE = re.compile(r"\{(?P<key>[\w-]+)(?:, (?P<metric>[\w@]+))?\}")
+FIGURE = re.compile(r"\{(?P<key>[\w-]+)(?:, (?P<metric>[\w@ ]+))?\}")
 
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
 
@@ -142,7 +142,10 @@ def _mean_figures(key: str, metric: str | None, runs: dict[str, list[dict[str, A
     if key not in runs:
         raise SystemExit(f"the notes name a cell that has not been run: {key}")
     names = METRICS if metric is None else (metric,)
-    means = [statistics.mean(run["summary"][OURS.get(name, name)] for run in runs[key]) for name in names]
+    summaries = [run["summary"] for run in runs[key]]
+    own = [OURS.get(name, name) for name in names]
+    # Not every run has every metric: some are older.
+    means = [statistics.mean(summary[name] for summary in summaries if name in summary) for name in own]
     return " / ".join(f"{mean:.2f}".replace("-", "−") for mean in means)
 
 
