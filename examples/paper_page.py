@@ -63,8 +63,8 @@ EXCERPTS: dict[str, list[tuple[str, str, list[str]]]] = {
 # Where an excerpt stands in a page. What is between the marks is written, never typed.
 REGION = re.compile(r"(<!-- results: (?P<name>\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
-# A figure in the notes: {key of a cell, a metric}, or {key of a cell} for all four.
-FIGURE = re.compile(r"\{(?P<key>[\w-]+)(?:, (?P<metric>[\w@ ]+))?\}")
+# A figure in the notes: {key of a cell, a metric}, {key of a cell} for all four, or {paper: key of a cell, …}.
+FIGURE = re.compile(r"\{(?P<paper>paper: )?(?P<key>[\w-]+)(?:, (?P<metric>[\w@ ]+))?\}")
 
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
 
@@ -83,7 +83,7 @@ def render(results: Path, page: Path) -> None:
             parts.append(_table(f"{dataset}, {model}", cells, runs))
     notes = results / "notes.md"
     if notes.exists():
-        parts.append(FIGURE.sub(lambda found: _mean_figures(found["key"], found["metric"], runs), notes.read_text()))
+        parts.append(FIGURE.sub(lambda found: _quoted(found, runs), notes.read_text()))
     parts.append(_provenance(runs))
     page.write_text("\n".join(parts))
 
@@ -127,7 +127,9 @@ def _table(title: str, cells: list[Cell], runs: dict[str, list[dict[str, Any]]])
         if found:
             size = statistics.mean(run["summary"]["data_size"] for run in found)
             seconds = [run["summary"]["epoch_seconds"] for run in found if run["summary"]["epoch_seconds"] is not None]
-            cost = [f"{size / 1e6:.2f}M", f"{statistics.mean(seconds):.2f}" if seconds else "–", str(len(found))]
+            # What sees the future learns nothing step by step.
+            shown_size = "–" if cell.strategy().sees_future else f"{size / 1e6:.2f}M"
+            cost = [shown_size, f"{statistics.mean(seconds):.2f}" if seconds else "–", str(len(found))]
         else:
             cost = ["", "", "*not\N{NO-BREAK SPACE}run*"]
         # A mean and its deviation stay on one line.
@@ -137,16 +139,24 @@ def _table(title: str, cells: list[Cell], runs: dict[str, list[dict[str, Any]]])
     return "\n".join(lines) + "\n"
 
 
-def _mean_figures(key: str, metric: str | None, runs: dict[str, list[dict[str, Any]]]) -> str:
-    """Means over the seeds of a cell, of one metric or of all four."""
+def _quoted(found: re.Match[str], runs: dict[str, list[dict[str, Any]]]) -> str:
+    """One metric of a cell or all four: means over its seeds, or the paper's."""
+    key = found["key"]
+    names = METRICS if found["metric"] is None else (found["metric"],)
+    if found["paper"]:
+        paper = next(cell.paper for cell in CELLS if cell.key == key)
+        return _joined([paper[name][0] for name in names])
     if key not in runs:
         raise SystemExit(f"the notes name a cell that has not been run: {key}")
-    names = METRICS if metric is None else (metric,)
     summaries = [run["summary"] for run in runs[key]]
     own = [OURS.get(name, name) for name in names]
     # Not every run has every metric: some are older.
     means = [statistics.mean(summary[name] for summary in summaries if name in summary) for name in own]
-    return " / ".join(f"{mean:.2f}".replace("-", "−") for mean in means)
+    return _joined(means)
+
+
+def _joined(figures: list[float]) -> str:
+    return " / ".join(f"{figure:.2f}".replace("-", "−") for figure in figures)
 
 
 def _figure(cell: Cell, runs: list[dict[str, Any]], name: str) -> str:

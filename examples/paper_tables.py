@@ -107,7 +107,7 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
     result = trainer.fit().to_dict()
     kept = {name: result[name] for name in ("dataset", "model", "strategy", "seed", "summary", "steps")}
     for name in ("A@10 incremental", "C@10 newcomers"):
-        values = [value for step in result["steps"] if (value := step[name]) is not None]
+        values = [value for step in result["steps"] if (value := step.get(name)) is not None]
         kept["summary"][name] = sum(values) / len(values)
     which = f"--dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
     command = f"python examples/paper_tables.py {which}"

@@ -39,9 +39,11 @@ def test_figures_in_the_notes(tmp_path: Path) -> None:
         figures = {"C@10": value, "DF@10": 1, "RRD": -2, "A@10 incremental": 3, "data_size": 4, "epoch_seconds": 5}
         run = {"summary": figures, "seed": seed, "commit": "c", "minutes": 1, "command": "make it"}
         (tmp_path / f"Wikidata12k-DE-FT-{seed}.json").write_text(json.dumps(run))
-    (tmp_path / "notes.md").write_text("All: {Wikidata12k-DE-FT}. One: {Wikidata12k-DE-FT, RRD}.")
+    notes = "All: {Wikidata12k-DE-FT}. One: {Wikidata12k-DE-FT, RRD}. Theirs: {paper: Wikidata12k-DE-FT, A@10}."
+    (tmp_path / "notes.md").write_text(notes)
     render(tmp_path, tmp_path / "results.md")
-    assert "All: 12.50 / 1.00 / −2.00 / 3.00. One: −2.00." in (tmp_path / "results.md").read_text()
+    written = "All: 12.50 / 1.00 / −2.00 / 3.00. One: −2.00. Theirs: 36.05."
+    assert written in (tmp_path / "results.md").read_text()
     (tmp_path / "notes.md").write_text("{YAGO11k-DE-FT}")
     with pytest.raises(SystemExit, match="has not been run: YAGO11k-DE-FT"):
         render(tmp_path, tmp_path / "results.md")

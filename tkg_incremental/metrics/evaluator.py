@@ -154,12 +154,14 @@ class Evaluator:
         deleted = now.deleted
         if self.per_query:
             deleted = deleted[_first_of_each_row(now.deleted_query, now.deleted_row)]
+        asks_for_newcomer = self._asks_for_newcomer(step)
+        newcomers = {"C@10 newcomers": metric.hits_at(now.filtered[asks_for_newcomer])}
         return {
             "C@10": float(alpha[step]),
+            **(newcomers if asks_for_newcomer.any() else {}),
             "DF@10": metric.deleted_hits_at(deleted),
             "RRD": metric.reciprocal_rank_difference(now.raw, now.deleted, now.deleted_row),
             **self._averages(alpha),
-            "C@10 newcomers": metric.hits_at(now.filtered[self._asks_for_newcomer(step)]),
             "MRR": metric.mean_reciprocal_rank(now.filtered),
             "Hits@1": metric.hits_at(now.filtered, 1),
             "Hits@3": metric.hits_at(now.filtered, 3),

@@ -1,4 +1,4 @@
-"""Entities that appear at a step learn their facts first, while everybody else stands still."""
+"""Where entities that appear at a step start, and how they settle while everybody else stands still."""
 
 from __future__ import annotations
 
@@ -23,6 +23,27 @@ NEW_ENTITIES: tuple[NewEntities, ...] = ("settled", "fresh", "kept")
 
 # So many newcomers at a time, at the most, are held against a batch of current facts.
 _AT_A_TIME = 1_000
+
+
+def welcome(model: TKGModel, snapshot: Snapshot, how: NewEntities, negatives: NegativeSampler, seed: int) -> None:
+    """Gives entities that appear at a step, and the step itself, the values they start with.
+
+    Args:
+        model: The model.
+        snapshot: The step.
+        how: ``"fresh"`` from the initial distribution, ``"settled"`` from there on, or ``"kept"`` as they are.
+        negatives: Draws negatives.
+        seed: Seed of what is drawn.
+    """
+    if how == "kept":
+        return
+    line, time = snapshot.timeline, snapshot.time
+    fresh = torch.Generator().manual_seed(seed)
+    new = line.order[int(line.num_known[time - 1]) : int(line.num_known[time])]
+    model.encoder.initialise("entity", new, fresh)
+    model.encoder.initialise("time", torch.tensor([time]), fresh)
+    if how == "settled":
+        settle(model, snapshot, negatives, torch.Generator(model.device).manual_seed(seed))
 
 
 def newcomers_of(snapshot: Snapshot) -> tuple[Tensor, Tensor]:

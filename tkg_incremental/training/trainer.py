@@ -26,7 +26,7 @@ from tkg_incremental.training.checkpoint import capture, restore
 from tkg_incremental.training.checks import check_shared, check_whole
 from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
 from tkg_incremental.training.learner import LearningSettings, StepLearner
-from tkg_incremental.training.newcomers import NEW_ENTITIES, NewEntities, settle
+from tkg_incremental.training.newcomers import NEW_ENTITIES, NewEntities, welcome
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError, read_base
 
@@ -182,7 +182,8 @@ class IncrementalTrainer:
     def _fit_step(self, time: int) -> None:
         # Who has seen the future knows everybody already.
         if self.active is None and time > self.timeline.base_step and not self.strategy.sees_future:
-            self._initialise_new(time)
+            snapshot = Snapshot(self.timeline, time)
+            welcome(self.model, snapshot, self.new_entities, self._negatives(time), self._seed_of(time))
         learner = self._learn(self.active or self.learner(time))
         metrics, alpha = self.evaluator.evaluate(self.model, time)
         seconds = learner.seconds
@@ -243,20 +244,6 @@ class IncrementalTrainer:
     def _seed_of(self, time: int) -> int:
         """Seed of what is drawn once for a step: a run that is resumed has to draw the same."""
         return self.seed * 1_000_003 + time
-
-    def _initialise_new(self, time: int) -> None:
-        """Entities that appear at this step, and the step itself, start from the initial distribution; entities may
-        learn from there before the others do."""
-        if self.new_entities == "kept":
-            return
-        fresh = torch.Generator().manual_seed(self._seed_of(time))
-        known = self.timeline.num_known
-        new = self.timeline.order[int(known[time - 1]) : int(known[time])]
-        self.model.encoder.initialise("entity", new, fresh)
-        self.model.encoder.initialise("time", torch.tensor([time]), fresh)
-        if self.new_entities == "settled":
-            draws = torch.Generator(self.model.device).manual_seed(self._seed_of(time))
-            settle(self.model, Snapshot(self.timeline, time), self._negatives(time), draws)
 
     # Checkpoints ---------------------------------------------------------------------------------------
 
