@@ -8,8 +8,11 @@ import torch
 
 from benchmarks.harness import Benchmark, Measurement, Work, at_most, in_seconds, ratio_at_most
 from benchmarks.lab import Lab
+from tkg_incremental.data import Snapshot
+from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import FT, TIE, Forget, History, Link, Replay, Strategy, Supersede
 from tkg_incremental.strategies.candidates import Negatives
+from tkg_incremental.training.newcomers import newcomers_of, settle
 
 # Rows of one time that the package scores together, at most.
 _PIECE = 512
@@ -37,6 +40,19 @@ def supersede_epoch(lab: Lab) -> Measurement:
     tie = lab.learner("DE", TIE(**shared, replay_size=sizes.replay_size), "published")
     work = f"one Supersede epoch at t = {lab.time} ({learner.rows:,} rows), DE, published optimiser"
     return in_seconds(work, lab.time_work(learner._train, tie._train), "one TIE epoch")
+
+
+def settling(lab: Lab) -> Measurement:
+    """What newcomers add to a step."""
+    line, time = lab.dataset.timeline, lab.time + 1
+    sizes = lab.sizes
+    shared = {"negatives": sizes.negatives, "replay_negatives": sizes.replay_negatives}
+    tie = lab.learner("DE", TIE(**shared, replay_size=sizes.replay_size), "published")
+    snapshot, negatives, generator = Snapshot(line, time), NegativeSampler(line), torch.Generator().manual_seed(0)
+    newcomers, facts = newcomers_of(snapshot)
+    work = f"{len(newcomers):,} newcomers of t = {time} settle ({len(facts):,} facts, 30 epochs), DE"
+    timing = lab.time_work(lambda: settle(tie.step.model, snapshot, negatives, generator), tie._train)
+    return in_seconds(work, timing, "one TIE epoch")
 
 
 def ft_epoch(lab: Lab, optimizer: str) -> Measurement:
@@ -101,6 +117,7 @@ BENCHMARKS = [
         "training/tie-hyte-published", partial(tie_epoch, model="HyTE", optimizer="published"), (at_most(0.3),), "5.6 s"
     ),
     Benchmark("training/supersede-de", supersede_epoch, (ratio_at_most(2.0),)),
+    Benchmark("training/settling-de", settling),
     Benchmark("training/ft-de", partial(ft_epoch, optimizer="rowwise"), (at_most(0.02),), "0.40 s"),
     Benchmark("training/ft-de-published", partial(ft_epoch, optimizer="published"), (at_most(0.02),), "0.40 s"),
     Benchmark(
