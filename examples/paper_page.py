@@ -29,10 +29,11 @@ say *not run* have not been run. The page is written by `python examples/paper_t
 `docs/results/`, which name the commit and the command of each run.
 
 Where the paper and its released code differ, these runs follow the code, which gave the paper's tables: see [the
-list](paper.md#where-paper-and-released-code-differ). Base models are trained with 500 sampled negatives a side, the
-dense optimiser of the released code, DE's with patience 20 on the validation rows of all their steps, HyTE's for 100
-epochs, of which the best is kept. There is one for each dataset and model, which all cells and seeds share but those
-that name another. All cells but the row-wise ones use that optimiser, too.
+list](paper.md#where-paper-and-released-code-differ). In rows that say *newcomers settled*, and in those of Supersede
+unless they say *kept*, entities that come after the base model [settle](strategies.md#newcomers) first. Base models are
+trained with 500 sampled negatives a side, the dense optimiser of the released code, DE's with patience 20 on the
+validation rows of all their steps, HyTE's for 100 epochs, of which the best is kept. There is one for each dataset and
+model, which all cells and seeds share but those that name another. All but the row-wise cells use that optimiser, too.
 """
 
 # Tables that other pages show: the rows of each, as (dataset, model, names of cells).
@@ -144,8 +145,7 @@ def _quoted(found: re.Match[str], runs: dict[str, list[dict[str, Any]]]) -> str:
     key = found["key"]
     names = METRICS if found["metric"] is None else (found["metric"],)
     if found["paper"]:
-        paper = next(cell.paper for cell in CELLS if cell.key == key)
-        return _joined([paper[name][0] for name in names])
+        return _joined([{cell.key: cell for cell in reversed(CELLS)}[key].paper[name][0] for name in names])
     if key not in runs:
         raise SystemExit(f"the notes name a cell that has not been run: {key}")
     summaries = [run["summary"] for run in runs[key]]

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from learning import MODELS, model_for, step_for
 from oracles import ScoreOracle, TimelineOracle, rows_of, with_answer
 from timelines import make_timeline, timelines, to_tensor
+from torch import Tensor
 
 from tkg_incremental.data import Snapshot, Timeline
-from tkg_incremental.models import TKGModel
+from tkg_incremental.models import Encoder, TKGModel, TransE
 from tkg_incremental.ops.answers import SIDES
 from tkg_incremental.sampling import NegativeSampler, Pool
+from tkg_incremental.strategies import Step
 from tkg_incremental.training import newcomers
 from tkg_incremental.training.newcomers import newcomers_of, settle
 
@@ -102,3 +104,59 @@ def test_many_newcomers_are_met_in_turn(growing: Timeline, monkeypatch: pytest.M
 def test_the_same_draws_give_the_same_bits(growing: Timeline) -> None:
     first, second = (settle_at(growing, model_for(growing), 2, epochs=3).state_dict() for _ in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+class _OnASphere(Encoder):
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.add_table("entity_vectors", "entity", sizes[-1], unit=True)
+        self.add_table("relation_vectors", "relation", sizes[-1])
+
+    def entity(self, index: Tensor, time: Tensor) -> Tensor:
+        index, _ = torch.broadcast_tensors(index, time)
+        return self.rows("entity_vectors", index)
+
+    def relation(self, index: Tensor, time: Tensor) -> Tensor:
+        return self.rows("relation_vectors", index)
+
+
+def test_on_a_sphere(growing: Timeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = TKGModel(_OnASphere(14, 1, 3, 4), TransE())
+    model.encoder.reset_parameters(torch.Generator().manual_seed(0))
+    lengths = []
+
+    def keep(step: Step, *args: Tensor) -> Tensor:
+        lengths.append(step.model.encoder.rows("entity_vectors", torch.tensor([12, 13])).norm(dim=1).detach())
+        return intrusion(step, *args)
+
+    intrusion = newcomers._intrusion
+    monkeypatch.setattr(newcomers, "_intrusion", keep)
+    settle_at(growing, model, 2, epochs=3)
+    torch.testing.assert_close(torch.stack(lengths), torch.ones(3, 2))
+
+
+class _Featured(_OnASphere):
+    """Nothing of an entity is learnt."""
+
+    def __init__(self, *sizes: int) -> None:
+        Encoder.__init__(self, *sizes)
+        self.add_table("relation_vectors", "relation", sizes[-1])
+
+    def entity(self, index: Tensor, time: Tensor) -> Tensor:
+        index, _ = torch.broadcast_tensors(index, time)
+        return index[..., None] / torch.arange(1.0, 1 + self.hidden_channels)
+
+
+def test_nothing_to_settle(growing: Timeline) -> None:
+    model = TKGModel(_Featured(14, 1, 3, 4), TransE())
+    model.encoder.reset_parameters(torch.Generator().manual_seed(0))
+    before = model.encoder.tables()["relation_vectors"].clone()
+    settle_at(growing, model, 2)
+    assert torch.equal(before, model.encoder.tables()["relation_vectors"])
+
+
+def test_in_half_precision(growing: Timeline) -> None:
+    before = model_for(growing).bfloat16()
+    model = settle_at(growing, model_for(growing).bfloat16(), 2, epochs=2)
+    moved = (before.encoder.tables()["entity_vectors"] != model.encoder.tables()["entity_vectors"]).any(1)
+    assert moved.nonzero().flatten().tolist() == [12, 13]

@@ -9,6 +9,7 @@ import far_device
 import pytest
 import torch
 from far_device import DEVICE, DeviceMixError, FarTensor, far_away
+from timelines import make_timeline
 from torch import Tensor
 
 from tkg_incremental import LearningSettings
@@ -18,7 +19,7 @@ from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.sampling import NegativeSampler, sample_replay
 from tkg_incremental.strategies import AGEM, FB, TIE, Drift, Link, Strategy, Supersede
-from tkg_incremental.training import StepLearner
+from tkg_incremental.training import StepLearner, settle
 
 pytestmark = pytest.mark.skipif(not far_device.AVAILABLE, reason="this version of torch has no backends in Python")
 
@@ -62,6 +63,21 @@ def learn(
 
 def near(tensor: Tensor) -> Tensor:
     return tensor.detach().cpu()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_newcomers_settle(name: str) -> None:
+    train = [(e, 0, 10 + e % 2, t) for e in range(10) for t in range(3)] + [(12, 0, 10, 2), (13, 0, 11, 2)]
+    line = make_timeline(train, num_entities=14, num_relations=1, num_steps=3)
+
+    def settled(line: Timeline, model: TKGModel) -> Tensor:
+        settle(model, Snapshot(line, 2), NegativeSampler(line), torch.Generator().manual_seed(0), epochs=2)
+        return near(model.encoder.tables()["entity_vectors"])
+
+    here = settled(line, make_model(name, line))
+    with far_away():
+        there = settled(line.to(DEVICE), make_model(name, line).to(DEVICE))
+    torch.testing.assert_close(here, there)
 
 
 @pytest.mark.parametrize("optimizer", ["rowwise", "published"])

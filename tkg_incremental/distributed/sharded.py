@@ -60,7 +60,7 @@ class ShardedEncoder(Encoder):
     def put(self, name: str, index: Tensor, rows: Tensor) -> None:
         if name in self.local:
             mine = self.shards.own(index)
-            index, rows = index[mine] - self.shards.begin, rows[mine]
+            index, rows = index[mine] - self.shards.begin, rows[mine.to(rows.device)]
         super().put(name, index, rows)
 
     def expand(self, *args: Any, **kwargs: Any) -> None:

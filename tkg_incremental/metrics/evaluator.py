@@ -172,9 +172,9 @@ class Evaluator:
 
     def _asks_for_newcomer(self, step: int) -> Tensor:
         """Which answers of a step's rows came after the base model, both directions one after the other."""
-        line, rows = self.timeline, self.table.at(step)
+        rows = self.table.at(step)
         answers = torch.cat([rows[:, query_columns(side)[1]] for side in SIDES])
-        return line.column_of[answers] >= line.num_known[line.base_step]
+        return self.timeline.first_seen[answers] > self.timeline.base_step
 
     def _averages(self, alpha: Tensor) -> dict[str, float]:
         """A as asked for, and over the incremental steps alone, which is what the paper's tables hold."""

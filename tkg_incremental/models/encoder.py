@@ -87,7 +87,11 @@ class Encoder(nn.Module):
             if index is None:
                 F.normalize(table, dim=-1, out=table)
             else:
-                table[index] = F.normalize(table[index], dim=-1)
+                table[index] = self.as_kept(name, table[index])
+
+    def as_kept(self, name: str, rows: Tensor) -> Tensor:
+        """Rows ``[n, width]`` as the table would have them: with a length of one, if they are to have it."""
+        return F.normalize(rows, dim=-1) if name in self._unit_tables else rows
 
     def rows(self, name: str, index: Tensor) -> Tensor:
         """Rows of a table, ``[*] → [*, width]``."""
@@ -161,9 +165,7 @@ class Encoder(nn.Module):
     def put(self, name: str, index: Tensor, rows: Tensor) -> None:
         """Gives rows of a table other values, ``[n] ← [n, width]``."""
         table = self.tables()[name]
-        index = index.to(table.device)
-        table[index] = rows.to(table)
-        self.restore_units(name, index)
+        table[index.to(table.device)] = self.as_kept(name, rows).to(table)
 
     @torch.no_grad()
     def expand(

@@ -69,7 +69,7 @@ def _sampled_in_torch(query: Tensor, table: Tensor, index: Tensor, similarity: S
     if similarity == "dot" and index.size(1) >= len(table):
         # More draws than there are candidates: all scores are fewer.
         return all_scores(query, table, similarity).gather(1, index)
-    if query.device.type == "cpu" and similarity == "dot":
+    if query.device.type == "cpu" and similarity == "dot" and query.dtype in (torch.float, torch.double):
         return _SampledDot.apply(query, table, index)
     if query.device.type == "cpu" and similarity == "l1":
         return _SampledL1.apply(query, table, index)

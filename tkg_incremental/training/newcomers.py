@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data import Snapshot
+from tkg_incremental.distributed.sharded import is_sharded
+from tkg_incremental.distributed.world import ALONE, World
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops.answers import TIME
@@ -25,8 +27,18 @@ NEW_ENTITIES: tuple[NewEntities, ...] = ("settled", "fresh", "kept")
 _AT_A_TIME = 1_000
 
 
-def welcome(model: TKGModel, snapshot: Snapshot, how: NewEntities, negatives: NegativeSampler, seed: int) -> None:
+def welcome(
+    model: TKGModel,
+    snapshot: Snapshot,
+    how: NewEntities,
+    negatives: NegativeSampler,
+    seed: int,
+    world: World = ALONE,
+) -> None:
     """Gives entities that appear at a step, and the step itself, the values they start with.
+
+    An entity may be seen in validation or test rows before it has a train fact. It is drawn anew when it is first seen,
+    and settles from where it is then when it has one.
 
     Args:
         model: The model.
@@ -34,6 +46,7 @@ def welcome(model: TKGModel, snapshot: Snapshot, how: NewEntities, negatives: Ne
         how: ``"fresh"`` from the initial distribution, ``"settled"`` from there on, or ``"kept"`` as they are.
         negatives: Draws negatives.
         seed: Seed of what is drawn.
+        world: The processes that have the model.
     """
     if how == "kept":
         return
@@ -43,7 +56,7 @@ def welcome(model: TKGModel, snapshot: Snapshot, how: NewEntities, negatives: Ne
     model.encoder.initialise("entity", new, fresh)
     model.encoder.initialise("time", torch.tensor([time]), fresh)
     if how == "settled":
-        settle(model, snapshot, negatives, torch.Generator(model.device).manual_seed(seed))
+        settle(model, snapshot, negatives, torch.Generator(model.device).manual_seed(seed), world=world)
 
 
 def newcomers_of(snapshot: Snapshot) -> tuple[Tensor, Tensor]:
@@ -62,6 +75,7 @@ def settle(
     epochs: int = 30,
     lr: float = 1e-2,
     batch_size: int = 2048,
+    world: World = ALONE,
 ) -> None:
     r"""Learns the rows of newcomers, and no others.
 
@@ -71,31 +85,39 @@ def settle(
     facts, and :math:`L_{CE}` of current facts against the newcomers, so that they do not stand in the way of others.
 
     Args:
-        model: The model; newcomers have their initial values.
-        snapshot: The step at which they appear.
+        model: The model.
+        snapshot: The step at which they have their first facts.
         negatives: Draws the negatives of their facts.
         generator: Source of randomness.
         epochs: How often their facts are gone through.
         lr: Learning rate of their rows.
         batch_size: Rows in a batch, of their facts and of current ones each.
+        world: The processes that have the model.
     """
     newcomers, facts = newcomers_of(snapshot)
-    if not len(newcomers):
-        return
     rows = _Newcomers(model.encoder, newcomers)
-    among_frozen = TKGModel(model.encoder.with_rows_of(rows), model.decoder)
-    step = Step(snapshot, among_frozen, among_frozen, negatives, generator)
-    optimizer = torch.optim.Adam(rows.by_table.values(), lr)
-    current = snapshot.current
-    for _ in range(epochs):
-        for batch in facts[_shuffled(len(facts), generator)].split(batch_size):
-            others = current[some_of(len(current), batch_size, generator, current.device)]
-            loss = link_loss(step, batch, 500) + _intrusion(step, others, newcomers)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    for name, values in rows.by_table.items():
-        model.encoder.put(name, newcomers, values.detach())
+    if not len(newcomers) or not rows.by_table:
+        return
+
+    def learn() -> dict[str, Tensor]:
+        among_frozen = TKGModel(model.encoder.with_rows_of(rows), model.decoder)
+        step = Step(snapshot, among_frozen, among_frozen, negatives, generator)
+        optimizer = torch.optim.Adam(rows.by_table.values(), lr)
+        current = snapshot.current
+        for _ in range(epochs):
+            for batch in facts[some_of(len(facts), len(facts), generator, facts.device)].split(batch_size):
+                others = current[some_of(len(current), batch_size, generator, current.device)]
+                loss = link_loss(step, batch, 500) + _intrusion(step, others, newcomers)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                rows.restore_units()
+        return {name: values.detach() for name, values in rows.by_table.items()}
+
+    # Copies of a model take the first one's values: theirs might differ in the last bit. Where tables are spread over
+    # processes, these have to ask for rows together, and each keeps its own.
+    for name, values in (learn() if is_sharded(model) else world.load(learn, model.device)).items():
+        model.encoder.put(name, newcomers, values)
 
 
 def _intrusion(step: Step, rows: Tensor, newcomers: Tensor) -> Tensor:
@@ -104,10 +126,6 @@ def _intrusion(step: Step, rows: Tensor, newcomers: Tensor) -> Tensor:
     pool = Pool(step.timeline)
     columns, the_only_one = step.timeline.column_of[some][None], torch.zeros_like(rows[:, TIME])
     return sampled_loss(step, rows, from_lists(step.timeline, rows, columns, rows[:1, TIME], the_only_one, pool))
-
-
-def _shuffled(count: int, generator: torch.Generator) -> Tensor:
-    return torch.randperm(count, generator=generator, device=generator.device)
 
 
 class _Newcomers:
@@ -123,6 +141,11 @@ class _Newcomers:
         names = [name for name, axis in encoder.axes.items() if axis == "entity"]
         with torch.no_grad():
             self.by_table = {name: encoder.rows(name, entities).clone().requires_grad_() for name in names}
+
+    @torch.no_grad()
+    def restore_units(self) -> None:
+        for name, rows in self.by_table.items():
+            rows.copy_(self._encoder.as_kept(name, rows))
 
     def look_up(self, name: str, index: Tensor) -> Tensor:
         with torch.no_grad():

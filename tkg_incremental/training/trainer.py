@@ -116,6 +116,7 @@ class IncrementalTrainer:
         names = (type(dataset).__name__, type(model).__name__, strategy.name)
         self.result = Result(*names, seed=seed, num_steps=self.timeline.num_steps)
         self._variant = dataset.variant
+        self._sampler: tuple[int, NegativeSampler] | None = None
         #: What is being learnt: a step, or the base model.
         self.active: StepLearner | None = None
         self.folder: RunFolder | None = None
@@ -183,7 +184,8 @@ class IncrementalTrainer:
         # Who has seen the future knows everybody already.
         if self.active is None and time > self.timeline.base_step and not self.strategy.sees_future:
             snapshot = Snapshot(self.timeline, time)
-            welcome(self.model, snapshot, self.new_entities, self._negatives(time), self._seed_of(time))
+            negatives, seed = self._negatives(time), self._seed_of(time)
+            welcome(self.model, snapshot, self.new_entities, negatives, seed, self.world)
         learner = self._learn(self.active or self.learner(time))
         metrics, alpha = self.evaluator.evaluate(self.model, time)
         seconds = learner.seconds
@@ -225,7 +227,11 @@ class IncrementalTrainer:
         return StepLearner(self.model, snapshot, self.strategy, self.settings, *sources, validate, self.world)
 
     def _negatives(self, time: int) -> NegativeSampler:
-        return NegativeSampler(self.timeline, Pool.draw(self.timeline, time, self.negative_pool, self._seed_of(time)))
+        """Newcomers and the others draw from the same pool; kept until the next step."""
+        if self._sampler is None or self._sampler[0] != time:
+            pool = Pool.draw(self.timeline, time, self.negative_pool, self._seed_of(time))
+            self._sampler = time, NegativeSampler(self.timeline, pool)
+        return self._sampler[1]
 
     def base_learner(self) -> StepLearner:
         """What learns the base model."""
