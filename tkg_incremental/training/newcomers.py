@@ -80,7 +80,7 @@ def settle(
     r"""Learns the rows of newcomers, and no others.
 
     A step moves rows by a thousandth at an update and ends after a few epochs. That suits what is known, and leaves
-    newcomers where they began, below everybody else: no question is ever answered with them. Alone they can take long
+    newcomers where they began, below everybody else: hardly a question is answered with them. Alone they can take long
     steps, since nothing that is known can be forgotten by it. Two losses say where to: :math:`L_{CE}` of their own
     facts, and :math:`L_{CE}` of current facts against the newcomers, so that they do not stand in the way of others.
 
