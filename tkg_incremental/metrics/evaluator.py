@@ -158,10 +158,10 @@ class Evaluator:
         newcomers = {"C@10 newcomers": metric.hits_at(now.filtered[asks_for_newcomer])}
         return {
             "C@10": float(alpha[step]),
-            **(newcomers if asks_for_newcomer.any() else {}),
             "DF@10": metric.deleted_hits_at(deleted),
             "RRD": metric.reciprocal_rank_difference(now.raw, now.deleted, now.deleted_row),
             **self._averages(alpha),
+            **(newcomers if asks_for_newcomer.any() else {}),
             "MRR": metric.mean_reciprocal_rank(now.filtered),
             "Hits@1": metric.hits_at(now.filtered, 1),
             "Hits@3": metric.hits_at(now.filtered, 3),
