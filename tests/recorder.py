@@ -10,7 +10,7 @@ from oracles import Draw, Row, TimelineOracle
 from timelines import to_tensor
 
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.strategies import Losses, Step, Term, candidates, supersede, terms
+from tkg_incremental.strategies import Losses, Step, Term, candidates, terms
 
 
 class Recorder:
@@ -39,7 +39,7 @@ class Recorder:
             return sample
 
         with pytest.MonkeyPatch.context() as patch:
-            for module in (candidates, supersede, terms):
+            for module in (candidates, terms):
                 patch.setattr(module, "draw", recorded)
             found: Losses = term.losses(self.step, to_tensor(rows))
         return {name: loss.item() for name, loss in found.items()}
