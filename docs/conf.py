@@ -35,6 +35,7 @@ exclude_patterns = ["_build", "generated", "results"]
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 # A line of a command's help is as wide as the page.
 html_theme_options = {"light_css_variables": {"code-font-size": "74%"}}
 
