@@ -134,14 +134,6 @@ class RunFolder:
         return f"RunFolder({str(self.path)!r}, {len(self.checkpoints)} checkpoints)"
 
 
-def read_base(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> dict[str, Any]:
-    """The file of a base model that runs share."""
-    state = load_verified(path, device)
-    if not isinstance(state, dict) or not state.keys() >= {"about", "weights"}:
-        raise CorruptFileError(path, "it is no base model")
-    return state
-
-
 def _trimmed(value: Any) -> Any:
     """The same without what lies beyond tensors in their storages: a view of ten rows is saved with its whole table."""
     if isinstance(value, dict):

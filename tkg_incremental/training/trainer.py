@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -18,9 +17,9 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import save_model
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.sampling import NegativeSampler, Pool
-from tkg_incremental.storage import save_verified
 from tkg_incremental.strategies import History, Link, Strategy
 from tkg_incremental.strategies.candidates import Negatives
+from tkg_incremental.training.base_file import BaseFile
 from tkg_incremental.training.callbacks import Callback, ProgressBar
 from tkg_incremental.training.checkpoint import capture, restore
 from tkg_incremental.training.checks import check_shared, check_whole
@@ -28,7 +27,7 @@ from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other,
 from tkg_incremental.training.learner import LearningSettings, StepLearner
 from tkg_incremental.training.newcomers import NEW_ENTITIES, NewEntities, welcome
 from tkg_incremental.training.result import Result
-from tkg_incremental.training.run_folder import RunFolder, RunFolderError, read_base
+from tkg_incremental.training.run_folder import RunFolder, RunFolderError
 
 
 class IncrementalTrainer:
@@ -139,14 +138,15 @@ class IncrementalTrainer:
         self._begin()
         if self.base_is_ready:
             return self.model
-        base = Path(base) if base is not None else None
-        if base is not None and self.world.tell(base.exists()):
-            self._load_base(base)
+        file = None if base is None else BaseFile(base, base_fingerprint(self, self._variant))
+        if file is not None and self.world.tell(file.exists()):
+            file.load(self.model, self.world)
+            self.active = None  # a base model that was half learnt when the run was stopped
         else:
             self._learn(self.active or self.base_learner())
             with self.world.first() as is_first:
-                if is_first and base is not None:
-                    save_verified({"about": self._about_base, "weights": self.model.state_dict()}, base)
+                if is_first and file is not None:
+                    file.save(self.model)
         # Every run starts its steps from the same random state, however its base model came about.
         self.generator.manual_seed(self.seed)
         self.base_is_ready = True
@@ -272,19 +272,6 @@ class IncrementalTrainer:
         refuse_other(state["about"], self._about, "the checkpoint")
         return state
 
-    def _load_base(self, path: Path) -> None:
-        def read() -> dict[str, Any]:
-            state = read_base(path, self.model.device)
-            refuse_other(state["about"], self._about_base, f"the base model '{path}'")
-            return state
-
-        state = self.world.load(read, self.model.device)
-        try:
-            self.model.load_state_dict(state["weights"])
-        except RuntimeError as error:
-            raise RunFolderError(f"the base model '{path}' does not fit this model: {error}") from error
-        self.active = None  # a base model that was half learnt when the run was stopped
-
     def _write_results(self) -> None:
         with self.world.first():
             if self.folder is None:
@@ -293,10 +280,6 @@ class IncrementalTrainer:
                 self.result.save(self.folder / "metrics.json")
                 if type(self.model).__name__ in ZOO:
                     save_model(self.model, self.folder / "model.pt")
-
-    @cached_property
-    def _about_base(self) -> dict[str, Any]:
-        return base_fingerprint(self, self._variant)
 
     @cached_property
     def _about(self) -> dict[str, Any]:
