@@ -149,13 +149,14 @@ def test_defaults_follow_the_size_of_the_graph() -> None:
 def test_options_reach_the_trainer() -> None:
     options = RunOptions(
         epochs=11, optimizer="published", lr=0.25, patience=3, batch_size=7, weight_decay=0.5, autocast="bf16",
-        window=4, replay="inverse", replay_size=9, learn_from="all", negatives="all", base_negatives=6,
+        window=4, replay="inverse", replay_size=9, replay_weight=2.0, learn_from="all", negatives="all", base_negatives=6,
         replay_negatives=3, negative_pool=77, new_entities="kept",
         decoder="distmult", seed=5,
     )  # fmt: skip
     trainer = make_trainer(options, SyntheticTKG(num_entities=50, num_steps=4))
     assert trainer.settings == LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16")
-    expected = TIE(facts="all", replay="inverse", negatives="all", replay_negatives=3, window=4, replay_size=9)
+    replay = {"replay": "inverse", "replay_negatives": 3, "replay_size": 9, "rce": 2.0}
+    expected = TIE(facts="all", negatives="all", window=4, **replay)  # type: ignore[arg-type]
     assert repr(trainer.strategy) == repr(expected)
     assert (trainer.base_negatives, trainer.negative_pool, trainer.seed) == (6, 77, 5)
     assert trainer.new_entities == "kept"

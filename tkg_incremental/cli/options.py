@@ -51,6 +51,7 @@ class RunOptions:
         replay: How past facts are sampled.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step.
+        replay_weight: How much replayed facts weigh; 1 as in the paper.
         negatives: Negatives a side at each step, or ``"all"``.
         replay_negatives: The same for replayed facts.
         base_negatives: Negatives a side for the base model, or ``"all"``.
@@ -86,6 +87,7 @@ class RunOptions:
     replay: str = "uniform"
     window: int = 10
     replay_size: int | None = None
+    replay_weight: float = 1.0
     negatives: Negatives | None = None
     replay_negatives: Negatives | None = None
     base_negatives: Negatives | None = None

@@ -117,6 +117,7 @@ def make_trainer(
             replay=options.replay,
             window=options.window,
             replay_size=options.replay_size,
+            rce=options.replay_weight,
             negatives=options.negatives,
             replay_negatives=options.replay_negatives,
         )

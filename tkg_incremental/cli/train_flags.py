@@ -72,6 +72,12 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         help="facts to replay in a step (1000 × window)",
     )
     group.add_argument(
+        "--replay-weight",
+        type=float,
+        metavar="X",
+        help=f"how much they weigh: with more, more of the past is kept, and lingers ({DEFAULTS.replay_weight:g})",
+    )
+    group.add_argument(
         "--negatives", type=positive_or_all, metavar="N", help=f"wrong answers a side, or all ({suited('negatives')})"
     )
     group.add_argument(

@@ -1,5 +1,6 @@
 r"""Strategies: what to learn from at each step, as terms over views."""
 
+from tkg_incremental.strategies.lapse import Lapse, Unreplaced
 from tkg_incremental.strategies.step import Step
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.supersede import Contrast, Successors, Supersede
@@ -21,6 +22,7 @@ __all__ = classes = [
     "FBFuture",
     "Forget",
     "History",
+    "Lapse",
     "Link",
     "Losses",
     "Replay",
@@ -30,6 +32,7 @@ __all__ = classes = [
     "Successors",
     "Supersede",
     "Term",
+    "Unreplaced",
     "View",
     "Window",
 ]

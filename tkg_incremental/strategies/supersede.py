@@ -14,6 +14,7 @@ from tkg_incremental.ops.answers import SIDES, TIME
 from tkg_incremental.sampling import Pool
 from tkg_incremental.sampling.replay import ReplaySampling
 from tkg_incremental.strategies.candidates import Negatives, Sample, sampled_logits
+from tkg_incremental.strategies.lapse import Lapse, Unreplaced
 from tkg_incremental.strategies.step import Step, deleted_answers
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.terms import Drift, Link, Losses, Replay, Term
@@ -109,6 +110,7 @@ class Supersede(Strategy):
             TIE, for what still holds is learnt again beside them.
         contrast: Weight of the contrast; 0 leaves it out.
         rivals: Replaced facts a side that a fact is contrasted with at a time.
+        lapse: Weight of :class:`Lapse`, which lets go of what nothing known took the place of; 0 leaves it out.
         rce: Weight of the replayed cross-entropy.
         rkd: Weight of the distillation.
         drift: Weight of the temporal regularisation.
@@ -126,6 +128,7 @@ class Supersede(Strategy):
         replay_size: int | None = None,
         contrast: float = 8.0,
         rivals: int = 4,
+        lapse: float = 0.0,
         rce: float = 1.0,
         rkd: float = 1.0,
         drift: float = 1.0,
@@ -135,6 +138,8 @@ class Supersede(Strategy):
             terms.append(Link(Current(), current_negatives, name="CE current"))
         if contrast:
             terms.append(Contrast(Successors(window), window, rivals, contrast))
+        if lapse:
+            terms.append(Lapse(Unreplaced(window), weight=lapse))
         if replay is not None:
             size = 600 * window if replay_size is None else replay_size
             terms.append(Replay(Replayed(window, size, replay), replay_negatives, weight=rce, distill=rkd))
