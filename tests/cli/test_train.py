@@ -149,9 +149,8 @@ def test_defaults_follow_the_size_of_the_graph() -> None:
 def test_options_reach_the_trainer() -> None:
     options = RunOptions(
         epochs=11, optimizer="published", lr=0.25, patience=3, batch_size=7, weight_decay=0.5, autocast="bf16",
-        window=4, replay="inverse", replay_size=9, replay_weight=2.0, learn_from="all", negatives="all", base_negatives=6,
-        replay_negatives=3, negative_pool=77, new_entities="kept",
-        decoder="distmult", seed=5,
+        window=4, replay="inverse", replay_size=9, replay_weight=2.0, learn_from="all", negatives="all",
+        base_negatives=6, replay_negatives=3, negative_pool=77, new_entities="kept", decoder="distmult", seed=5,
     )  # fmt: skip
     trainer = make_trainer(options, SyntheticTKG(num_entities=50, num_steps=4))
     assert trainer.settings == LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16")
