@@ -12,7 +12,7 @@ from tkg_incremental.cli import main
 from tkg_incremental.cli.options import SUITED, RunOptions
 from tkg_incremental.cli.run import make_trainer
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.strategies import TIE
+from tkg_incremental.strategies import TIE, Lapse, Unreplaced
 from tkg_incremental.training import LearningSettings, Result
 
 Fails = Callable[..., str]
@@ -152,11 +152,13 @@ def test_options_reach_the_trainer() -> None:
         window=4, replay="inverse", replay_size=9, replay_weight=2.0, learn_from="all", negatives="all",
         base_negatives=6, replay_negatives=3, negative_pool=77, new_entities="kept", decoder="distmult", seed=5,
     )  # fmt: skip
-    trainer = make_trainer(options, SyntheticTKG(num_entities=50, num_steps=4))
+    dataset, ours = SyntheticTKG(num_entities=50, num_steps=4), RunOptions(strategy="supersede", window=4, lapse=3.0)
+    trainer = make_trainer(options, dataset)
     assert trainer.settings == LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16")
     replay = {"replay": "inverse", "replay_negatives": 3, "replay_size": 9, "rce": 2.0}
     expected = TIE(facts="all", negatives="all", window=4, **replay)  # type: ignore[arg-type]
     assert repr(trainer.strategy) == repr(expected)
+    assert repr(Lapse(Unreplaced(4), weight=3.0)) in repr(make_trainer(ours, dataset).strategy)
     assert (trainer.base_negatives, trainer.negative_pool, trainer.seed) == (6, 77, 5)
     assert trainer.new_entities == "kept"
     assert trainer.model.options["decoder"] == "distmult"

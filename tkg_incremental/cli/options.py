@@ -27,6 +27,8 @@ SUITED: dict[str, tuple[Any, Any]] = {
     "negatives": ("all", 500),
     "replay_negatives": ("all", 50),
     "lr": (5e-3, 1e-3),
+    # The fewer facts are known of, the more of them end with nothing known in their place.
+    "lapse": (2.0, 0.0),
 }
 
 
@@ -52,6 +54,7 @@ class RunOptions:
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step.
         replay_weight: How much replayed facts weigh; 1 as in the paper.
+        lapse: How much facts weigh that ended with nothing known in their place; with Supersede.
         negatives: Negatives a side at each step, or ``"all"``.
         replay_negatives: The same for replayed facts.
         base_negatives: Negatives a side for the base model, or ``"all"``.
@@ -88,6 +91,7 @@ class RunOptions:
     window: int = 10
     replay_size: int | None = None
     replay_weight: float = 1.0
+    lapse: float | None = None
     negatives: Negatives | None = None
     replay_negatives: Negatives | None = None
     base_negatives: Negatives | None = None

@@ -118,6 +118,7 @@ def make_trainer(
             window=options.window,
             replay_size=options.replay_size,
             rce=options.replay_weight,
+            lapse=options.lapse,
             negatives=options.negatives,
             replay_negatives=options.replay_negatives,
         )

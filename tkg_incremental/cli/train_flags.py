@@ -78,6 +78,12 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         help=f"how much they weigh: with more, more of the past is kept, and lingers ({DEFAULTS.replay_weight:g})",
     )
     group.add_argument(
+        "--lapse",
+        type=float,
+        metavar="X",
+        help=f"supersede: how much facts weigh that ended with nothing known in their place ({suited('lapse')})",
+    )
+    group.add_argument(
         "--negatives", type=positive_or_all, metavar="N", help=f"wrong answers a side, or all ({suited('negatives')})"
     )
     group.add_argument(
