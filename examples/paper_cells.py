@@ -269,6 +269,8 @@ def _ours() -> list[Cell]:
             ("Supersede contrast 4", "settled", {"contrast": 4.0}),
             ("Supersede one rival", "settled", {"rivals": 1}),
             ("Supersede without current facts", "settled", {"current_negatives": 0}),
+            ("Supersede lapse 2", "settled", {"lapse": 2.0}),
+            ("Supersede replay weight 4", "settled", {"rce": 4.0}),
             ("Supersede newcomers kept", "kept", {}),
             ("Supersede contrast 6 newcomers kept", "kept", {"contrast": 6.0}),
             ("Supersede contrast 4 newcomers kept", "kept", {"contrast": 4.0}),
