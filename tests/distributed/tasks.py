@@ -97,7 +97,7 @@ def strategies() -> dict[str, Strategy]:
         "FT all": FT("all", negatives="all"),
         "TIE shared": TIE(negatives=20, replay_negatives=5, shared=True, **small),
         "TIE": TIE(negatives=20, replay_negatives=5, **small),
-        "Supersede": Supersede(negatives=20, replay_negatives="all", **small),
+        "Supersede": Supersede(negatives=20, lapse=2.0, replay_negatives="all", **small),
     }
 
 
@@ -176,7 +176,7 @@ def sharded(world: World) -> dict[str, Any]:
         model = shard_entities(lambda kind=kind: MODELS[kind](*sizes, seed=3), world, seed=3)  # type: ignore[misc]
         strategy = strategies()[name]
         if name == "Supersede":
-            strategy = Supersede(negatives=20, replay_negatives=5, rkd=1.0, replay_size=200, window=3)
+            strategy = Supersede(negatives=20, lapse=2.0, replay_negatives=5, rkd=1.0, replay_size=200, window=3)
         begin = whole(model, world)
         learner = StepLearner(
             model,

@@ -66,7 +66,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("stride", [1, 3])
 @pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
 @pytest.mark.parametrize("name", sorted({model.split()[0] for model in MODELS}))
-@pytest.mark.parametrize("strategy", [TIE(window=3), Supersede(window=3)], ids=["TIE", "Supersede"])
+@pytest.mark.parametrize("strategy", [TIE(window=3), Supersede(window=3, lapse=2.0)], ids=["TIE", "Supersede"])
 def test_together_as_alone(
     strategy: Strategy,
     name: str,

@@ -30,7 +30,7 @@ STRATEGIES: dict[str, Any] = {
     "A-GEM": lambda: AGEM(window=3, replay_size=40),
     "FB all": lambda: FB(window=2, negatives="all"),
     "norm": lambda: Strategy([Link(negatives=8), Drift(reduction="norm")]),
-    "Supersede": lambda: Supersede(window=3, replay_size=40),
+    "Supersede": lambda: Supersede(window=3, replay_size=40, lapse=2.0),
 }
 
 

@@ -40,7 +40,7 @@ STRATEGIES = {
     "A-GEM": lambda: AGEM(window=2, replay_size=5),
     "FB": lambda: FB(window=2, negatives=3),
     "FB_future": lambda: FBFuture(),
-    "Supersede": lambda: Supersede(window=2, replay_size=5),
+    "Supersede": lambda: Supersede(window=2, replay_size=5, lapse=2.0),
 }
 MODELS: dict[str, type[TKGModel]] = {"DE": DE, "HyTE": HyTE, "Static": Static}
 
