@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,16 @@ def whole(long_flags: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return run_dir
 
 
+@pytest.fixture
+def heeding_ctrl_c() -> Iterator[None]:
+    """Processes in the background ignore it, and so do those they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeding_ctrl_c")
 @pytest.mark.parametrize("line", ["TabularTKG(", "2018: "])
 def test_interrupted_run_resumes_to_the_same_metrics(
     long_flags: list[str], whole: Path, tmp_path: Path, line: str
