@@ -247,6 +247,7 @@ def _ours() -> list[Cell]:
             cells += [Cell(0, dataset, "DE", f"{name} {suffix}", make, base_seed=seed) for name, make in papers]
             ours = Cell(0, dataset, "DE", f"Supersede {suffix}", Supersede, base_seed=seed, new_entities="settled")
             cells.append(ours)
+            cells.append(Cell(0, dataset, "DE", f"FB_future {suffix}", FBFuture, base_seed=seed))
         cells += [
             Cell(0, dataset, "DE", f"{name} newcomers settled", make, new_entities="settled") for name, make in papers
         ]
