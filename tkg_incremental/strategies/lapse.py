@@ -10,29 +10,18 @@ from torch import Tensor
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.sampling.replay import some_of
 from tkg_incremental.strategies.candidates import by_time, draw, sampled_logits
 from tkg_incremental.strategies.step import Step
 from tkg_incremental.strategies.terms import Losses, Term
-from tkg_incremental.strategies.views import View
+from tkg_incremental.strategies.views import Deleted, View
 
 
-@dataclass(frozen=True)
-class Unreplaced(View):
-    """Facts of the window that no longer hold, as rows of the step, if a query of theirs has no answer now.
+class Unreplaced(Deleted):
+    """Those of the deleted facts that have a query without an answer now."""
 
-    Args:
-        window: How many steps back.
-        limit: At most so many of them, drawn anew each step.
-    """
-
-    window: int = 10
-    limit: int = 10_000
-
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        over = snapshot.deleted(self.window)
-        rows = over[_is_open(snapshot.timeline, over).any(0)]
-        return rows[some_of(len(rows), self.limit, generator, rows.device)]
+    def all(self, snapshot: Snapshot) -> Tensor:
+        over = super().all(snapshot)
+        return over[_is_open(snapshot.timeline, over).any(0)]
 
 
 @dataclass

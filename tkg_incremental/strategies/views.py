@@ -56,10 +56,14 @@ class Deleted(View):
     limit: int = 10_000
 
     def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        rows = snapshot.deleted(self.window)
+        rows = self.all(snapshot)
         if len(rows) > self.limit:
             rows = rows[torch.randperm(len(rows), generator=generator, device=rows.device)[: self.limit]]
         return rows
+
+    def all(self, snapshot: Snapshot) -> Tensor:
+        """Those there are to draw from."""
+        return snapshot.deleted(self.window)
 
 
 @dataclass(frozen=True)
