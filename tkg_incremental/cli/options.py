@@ -27,7 +27,7 @@ SUITED: dict[str, tuple[Any, Any]] = {
     "negatives": ("all", 500),
     "replay_negatives": ("all", 50),
     "lr": (5e-3, 1e-3),
-    # Half of the answers that change in WorldLeaders have no known successor; in YAGO11k few, and there it does not pay.
+    # Half of the answers that change in WorldLeaders have no known successor; few in YAGO11k, where it does not pay.
     "lapse": (2.0, 0.0),
 }
 
