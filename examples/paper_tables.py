@@ -78,7 +78,7 @@ def base_file(cell: Cell, runs: Path) -> Path:
 def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
     """Runs one cell and leaves its result."""
     keep_freed_memory()
-    begin = time.perf_counter()
+    begin, commit = time.perf_counter(), _commit()
     dataset = make_dataset(cell.dataset, root)
     # One base model for all seeds, as in the paper, where its training is no part of the deviation over seeds.
     model = make_model(cell.model, dataset, seed=cell.base_seed)
@@ -111,7 +111,7 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
         kept["summary"][name] = sum(values) / len(values)
     which = f"--dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
     command = f"python examples/paper_tables.py {which}"
-    kept |= {"cell": cell.name, "optimizer": cell.optimizer, "commit": _commit(), "command": command}
+    kept |= {"cell": cell.name, "optimizer": cell.optimizer, "commit": commit, "command": command}
     kept["minutes"] = round((time.perf_counter() - begin) / 60, 1)
     RESULTS.mkdir(exist_ok=True)
     result_file(cell, seed).write_text(json.dumps(kept, indent=1) + "\n")

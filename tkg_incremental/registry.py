@@ -72,6 +72,11 @@ def make_model(name: str, dataset: TKGDataset, hidden_channels: int = 128, **opt
     return _pick(MODELS, name, "model").from_dataset(dataset, hidden_channels, **options)
 
 
+def takes(model: str, option: str) -> bool:
+    """Whether a model of the zoo has an option."""
+    return option in inspect.signature(_pick(MODELS, model, "model")).parameters
+
+
 def make_strategy(name: str, **options: Any) -> Strategy:
     """A strategy by its name, with those of ``options`` it knows; a replay sampling means nothing to fine-tuning."""
     kind: Any = _pick(STRATEGIES, name, "strategy")

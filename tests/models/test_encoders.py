@@ -119,6 +119,20 @@ def test_initial_values(kind: type[Encoder]) -> None:
         assert torch.equal(table, again.get_parameter(name))
 
 
+def test_frequencies_may_have_a_bound_of_their_own() -> None:
+    encoder = DiachronicEncoder(500, 300, 200, 8, max_frequency=0.5)
+    assert bound(500, 4) < 0.2
+    for rows in (encoder.frequency, encoder.frequency[300:]):
+        assert 0.45 < rows.abs().max() <= 0.5
+        encoder.initialise("entity", torch.arange(300, 500))  # newcomers
+    encoder.expand(num_entities=700)
+    assert 0.45 < encoder.frequency[500:].abs().max() <= 0.5
+    for name in ("entity_vectors", "phase"):
+        assert encoder.get_parameter(name).abs().max() <= bound(500, 4)
+    with pytest.raises(ValueError, match=r"max_frequency must be above 0 \(got 0\)"):
+        DiachronicEncoder(*SIZES, max_frequency=0)
+
+
 @pytest.mark.parametrize("kind", ENCODERS)
 def test_growth(kind: type[Encoder]) -> None:
     encoder = make(kind)

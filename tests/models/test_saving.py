@@ -27,9 +27,10 @@ def test_round_trip(name: str, tmp_path: Path) -> None:
 
 def test_names_come_along(tmp_path: Path) -> None:
     dataset = SyntheticTKG(num_entities=20, num_relations=2, num_steps=3)
-    model = DE.from_dataset(dataset, hidden_channels=4, temporal_share=0.25)
+    model = DE.from_dataset(dataset, hidden_channels=4, temporal_share=0.25, max_frequency=0.5)
     save_model(model, tmp_path / "model.pt")
     loaded = load_model(tmp_path / "model.pt", device="cpu")
+    assert loaded.options == model.options
     question = ("entity 3", "relation 1", None, 2)
     assert loaded.query(*question) == model.query(*question)
     assert len(loaded.query(*question)) == 10

@@ -9,6 +9,7 @@ from typing import Any
 
 from tkg_incremental.cli.errors import BadDataError
 from tkg_incremental.datasets import TKGDataset
+from tkg_incremental.registry import takes
 from tkg_incremental.storage import atomic_write
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.training.newcomers import NewEntities
@@ -27,6 +28,11 @@ SUITED: dict[str, tuple[Any, Any]] = {
     "negatives": ("all", 500),
     "replay_negatives": ("all", 50),
     "lr": (5e-3, 1e-3),
+    # The next two let an answer change from one step to the next, and the past be learnt again at every step: the
+    # frequencies of the released code are smaller, and its regularisation outweighs the replay of a small graph.
+    "max_frequency": (0.3, None),
+    "drift": (0.01, 1.0),
+    "replay_weight": (5.0, 1.0),
     # Half of the answers that change in WorldLeaders have no known successor; few in YAGO11k, where it does not pay.
     "lapse": (2.0, 0.0),
 }
@@ -48,12 +54,15 @@ class RunOptions:
         model: Name of a model of the registry.
         decoder: Score function, for models that have a choice.
         hidden_channels: Width of the vectors.
+        max_frequency: With DE: how fast vectors swing at first, in radians a step; as in the released code if it stays
+            :obj:`None`.
         strategy: Name of a strategy of the registry.
         learn_from: ``"added"`` or ``"all"`` facts of a step.
         replay: How past facts are sampled.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step.
-        replay_weight: How much replayed facts weigh; 1 as in the paper.
+        replay_weight: How much replayed facts weigh; 1 in the paper.
+        drift: How strongly vectors are held to those of the step before; 1 in the paper.
         lapse: How much facts weigh that ended with nothing known in their place; with Supersede.
         negatives: Negatives a side at each step, or ``"all"``.
         replay_negatives: The same for replayed facts.
@@ -85,12 +94,14 @@ class RunOptions:
     model: str = "DE"
     decoder: str | None = None
     hidden_channels: int | None = None
+    max_frequency: float | None = None
     strategy: str = "tie"
     learn_from: str = "added"
     replay: str = "uniform"
     window: int = 10
     replay_size: int | None = None
-    replay_weight: float = 1.0
+    replay_weight: float | None = None
+    drift: float | None = None
     lapse: float | None = None
     negatives: Negatives | None = None
     replay_negatives: Negatives | None = None
@@ -114,6 +125,8 @@ class RunOptions:
         """The same with every choice that depends on the size of the dataset made."""
         large = len(dataset.timeline.train) >= _LARGE
         chosen: dict[str, Any] = {name: values[large] for name, values in SUITED.items() if getattr(self, name) is None}
+        if not takes(self.model, "max_frequency"):
+            chosen.pop("max_frequency", None)
         suited = replace(self, **chosen)
         if suited.base_epochs is None:
             assert suited.epochs is not None

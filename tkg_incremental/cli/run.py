@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
 from tkg_incremental.distributed import World
 from tkg_incremental.distributed.world import ALONE
 from tkg_incremental.ops.memory import keep_freed_memory
-from tkg_incremental.registry import MODELS, make_dataset, make_model, make_strategy
+from tkg_incremental.registry import make_dataset, make_model, make_strategy, takes
 from tkg_incremental.training import Callback, IncrementalTrainer, LearningSettings, Result, RunFolderError
 from tkg_incremental.training.checks import check_shared
 
@@ -103,10 +102,12 @@ def make_trainer(
     check_device(options.device)
     options = options.suited_to(dataset)
     choice: dict[str, Any] = {"hidden_channels": options.hidden_channels, "seed": options.seed}
-    if options.decoder is not None:
-        choice["decoder"] = options.decoder
-        if "decoder" not in signature(MODELS[options.model]).parameters:
-            raise UsageError(f"--decoder: {options.model} comes with a decoder of its own (got {options.decoder!r})")
+    for name in ("decoder", "max_frequency"):
+        value = getattr(options, name)
+        if value is not None:
+            choice[name] = value
+            if not takes(options.model, name):
+                raise UsageError(f"--{name.replace('_', '-')}: {options.model} has no choice of it (got {value!r})")
     names = ("epochs", "patience", "batch_size", "optimizer", "lr", "weight_decay", "autocast")
     try:
         settings = LearningSettings(**{name: getattr(options, name) for name in names})
@@ -118,6 +119,7 @@ def make_trainer(
             window=options.window,
             replay_size=options.replay_size,
             rce=options.replay_weight,
+            drift=options.drift,
             lapse=options.lapse,
             negatives=options.negatives,
             replay_negatives=options.replay_negatives,

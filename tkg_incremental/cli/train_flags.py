@@ -52,6 +52,13 @@ def add_model(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--hidden-channels", type=positive, metavar="N", help=f"width of the vectors ({suited('hidden_channels')})"
     )
+    group.add_argument(
+        "--max-frequency",
+        type=float,
+        metavar="X",
+        help="DE: how fast vectors swing at first, in radians a step; the faster, the more suddenly answers can change "
+        f"({suited('max_frequency', 'as in the released TIE code')})",
+    )
 
 
 def add_strategy(group: argparse._ActionsContainer) -> None:
@@ -75,7 +82,13 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         "--replay-weight",
         type=float,
         metavar="X",
-        help=f"how much they weigh: with more, more of the past is kept, and lingers ({DEFAULTS.replay_weight:g})",
+        help=f"how much they weigh: with more, more of the past is kept, and lingers ({suited('replay_weight')})",
+    )
+    group.add_argument(
+        "--drift",
+        type=float,
+        metavar="X",
+        help=f"how strongly vectors are held to those of the step before ({suited('drift')})",
     )
     group.add_argument(
         "--lapse",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tkg_incremental.distributed.shards import Lookup, Shards
 from tkg_incremental.distributed.world import Processes, World
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.encoder import Axis, Encoder, initial_bound
+from tkg_incremental.models.encoder import Axis, Encoder
 
 # Initial values drawn at a time: every process draws all of them, and keeps its own.
 _ROWS_AT_A_TIME = 1 << 16
@@ -52,7 +52,7 @@ class ShardedEncoder(Encoder):
             return
         for name, table in self.local.items():
             if only in (None, name):
-                bound = initial_bound(self.sizes["entity"], table.size(1))
+                bound = self.initial_bound(name)
                 for some in index.split(_ROWS_AT_A_TIME):
                     fresh = torch.empty(len(some), table.size(1)).uniform_(-bound, bound, generator=generator)
                     self.put(name, some, fresh)

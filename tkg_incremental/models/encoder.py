@@ -49,6 +49,7 @@ class Encoder(nn.Module):
         self.hidden_channels = hidden_channels
         self.axes: dict[str, Axis] = {}
         self._unit_tables: set[str] = set()
+        self._bounds: dict[str, float] = {}
         #: Row-wise optimisers set this, so that a gradient holds the rows a batch touched, if these are few.
         self.sparse_gradients = False
         self._source: RowSource | None = None
@@ -72,12 +73,22 @@ class Encoder(nn.Module):
         """Vectors of relations at steps: ``[*] → [*, hidden_channels]``."""
         raise NotImplementedError
 
-    def add_table(self, name: str, axis: Axis, width: int, unit: bool = False) -> None:
-        """Registers a table with one row per entity, relation or step; ``unit`` if its rows have length one."""
+    def add_table(self, name: str, axis: Axis, width: int, unit: bool = False, bound: float | None = None) -> None:
+        """Registers a table with one row per entity, relation or step.
+
+        Args:
+            name: Name of the parameter.
+            axis: What it has rows for.
+            width: Width of a row.
+            unit: Whether rows have length one.
+            bound: Initial values lie between plus and minus this; by default Glorot's, which depends on the shape.
+        """
         self.register_parameter(name, nn.Parameter(torch.empty(self.sizes[axis], width)))
         self.axes[name] = axis
         if unit:
             self._unit_tables.add(name)
+        if bound is not None:
+            self._bounds[name] = bound
 
     @torch.no_grad()
     def restore_units(self, name: str, index: Tensor | None = None) -> None:
@@ -154,12 +165,19 @@ class Encoder(nn.Module):
     def initialise(
         self, axis: Axis, index: Tensor, generator: torch.Generator | None = None, only: str | None = None
     ) -> None:
-        """Draws rows anew: Glorot's uniform distribution with the gain of a ReLU."""
+        """Draws rows anew: uniformly within Glorot's bound with the gain of a ReLU, or the table's own."""
         for name, table in self.tables(axis).items():
             if only in (None, name):
-                bound = initial_bound(*table.shape)
+                bound = self.initial_bound(name)
                 fresh = torch.empty(len(index), table.size(1)).uniform_(-bound, bound, generator=generator)
                 self.put(name, index, fresh)
+
+    def initial_bound(self, name: str) -> float:
+        """Initial values of a table lie between plus and minus this."""
+        if name in self._bounds:
+            return self._bounds[name]
+        rows, width = self.sizes[self.axes[name]], self.get_parameter(name).size(1)
+        return nn.init.calculate_gain("relu") * math.sqrt(6.0 / (rows + width))
 
     @torch.no_grad()
     def put(self, name: str, index: Tensor, rows: Tensor) -> None:
@@ -208,8 +226,3 @@ class SomeRows:
 
     def look_up(self, name: str, index: Tensor) -> Tensor:
         return self.rows[name].rows(index) if name in self.rows else self._encoder.rows(name, index)
-
-
-def initial_bound(rows: int, width: int) -> float:
-    """Initial values of a table lie between plus and minus this."""
-    return nn.init.calculate_gain("relu") * math.sqrt(6.0 / (rows + width))

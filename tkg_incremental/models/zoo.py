@@ -32,6 +32,8 @@ class DE(TKGModel):
         hidden_channels: Width of the vectors.
         decoder: ``"complex"``, ``"distmult"``, ``"simple"`` or ``"transe"``.
         temporal_share: Share of the dimensions that depend on time.
+        max_frequency: How fast they swing at first, at the most, in radians a step; by default as in the released TIE
+            code, which depends on the number of entities.
         seed: Seed of the initial values.
     """
 
@@ -43,12 +45,19 @@ class DE(TKGModel):
         hidden_channels: int = 128,
         decoder: str = "complex",
         temporal_share: float = 0.5,
+        max_frequency: float | None = None,
         seed: int = 0,
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
         sizes = (num_entities, num_relations, num_steps, hidden_channels)
-        super().__init__(DiachronicEncoder(*sizes, temporal_share, generator), make_decoder(decoder, hidden_channels))
-        self.options = {"hidden_channels": hidden_channels, "decoder": decoder, "temporal_share": temporal_share}
+        encoder = DiachronicEncoder(*sizes, temporal_share, max_frequency, generator)
+        super().__init__(encoder, make_decoder(decoder, hidden_channels))
+        self.options = {
+            "hidden_channels": hidden_channels,
+            "decoder": decoder,
+            "temporal_share": temporal_share,
+            "max_frequency": max_frequency,
+        }
 
 
 class HyTE(TKGModel):

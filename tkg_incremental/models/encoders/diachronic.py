@@ -31,6 +31,9 @@ class DiachronicEncoder(Encoder):
         num_steps: Number of steps.
         hidden_channels: Width of the vectors.
         temporal_share: :math:`\gamma`, the share of temporal dimensions.
+        max_frequency: Initial frequencies :math:`\mathbf{w}` lie between plus and minus this, in radians a step. By
+            default they have the bound of the other tables, as in the released TIE code: the more entities, the smaller
+            it is, and with small frequencies an answer cannot change from one step to the next.
         generator: Source of the initial values.
     """
 
@@ -41,6 +44,7 @@ class DiachronicEncoder(Encoder):
         num_steps: int,
         hidden_channels: int = 128,
         temporal_share: float = 0.5,
+        max_frequency: float | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(num_entities, num_relations, num_steps, hidden_channels)
@@ -49,8 +53,10 @@ class DiachronicEncoder(Encoder):
         self.temporal_channels = round(temporal_share * hidden_channels)
         if self.temporal_channels == 0:
             raise ValueError(f"temporal_share {temporal_share} leaves none of {hidden_channels} channels for time")
+        if max_frequency is not None and not max_frequency > 0:
+            raise ValueError(f"max_frequency must be above 0 (got {max_frequency})")
         self.add_table("entity_vectors", "entity", hidden_channels)
-        self.add_table("frequency", "entity", self.temporal_channels)
+        self.add_table("frequency", "entity", self.temporal_channels, bound=max_frequency)
         self.add_table("phase", "entity", self.temporal_channels)
         self.add_table("relation_vectors", "relation", hidden_channels)
         self.reset_parameters(generator)
