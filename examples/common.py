@@ -12,6 +12,7 @@ from tkg_incremental.cli.progress import watchers
 from tkg_incremental.cli.report import report_of
 from tkg_incremental.cli.run import train
 from tkg_incremental.registry import DATASETS, STRATEGIES
+from tkg_incremental.sampling.replay import SAMPLINGS
 from tkg_incremental.training import Callback, StepLearner
 
 QUESTIONS = [
@@ -28,9 +29,7 @@ def parse_arguments(model: str) -> argparse.Namespace:
     )
     parser.add_argument("--dataset", choices=list(DATASETS), default="WorldLeaders", help="what to learn")
     parser.add_argument("--strategy", choices=list(STRATEGIES), default="tie", help="what to learn from at each step")
-    parser.add_argument(
-        "--replay", choices=["uniform", "frequency", "inverse"], default="uniform", help="replay sampling"
-    )
+    parser.add_argument("--replay", choices=SAMPLINGS, help="replay sampling")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random")
     parser.add_argument("--epochs", type=int, help="at most so many epochs a step")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")

@@ -149,21 +149,22 @@ def test_defaults_follow_the_size_of_the_graph() -> None:
 def test_defaults_follow_the_model() -> None:
     dataset = SyntheticTKG(num_entities=50, num_steps=4)
     assert RunOptions(model="HyTE").suited_to(dataset).max_frequency is None
-    assert make_trainer(RunOptions(model="HyTE"), dataset).model.options == {"hidden_channels": 64}
+    assert make_trainer(RunOptions(model="HyTE"), dataset).model.options == {"hidden_channels": 128}
     assert make_trainer(RunOptions(max_frequency=0.7), dataset).model.options["max_frequency"] == 0.7
 
 
 def test_options_reach_the_trainer() -> None:
     options = RunOptions(
         epochs=11, optimizer="published", lr=0.25, patience=3, batch_size=7, weight_decay=0.5, autocast="bf16",
-        window=4, replay="inverse", replay_size=9, replay_weight=2.0, drift=0.5, learn_from="all", negatives="all",
-        base_negatives=6, replay_negatives=3, negative_pool=77, new_entities="kept", decoder="distmult", seed=5,
+        window=4, replay="inverse", replay_size=9, replay_window=3, replay_weight=2.0, drift=0.5,
+        learn_from="all", negatives="all", base_negatives=6, replay_negatives=3, negative_pool=77,
+        new_entities="kept", decoder="distmult", seed=5,
     )  # fmt: skip
     dataset, ours = SyntheticTKG(num_entities=50, num_steps=4), RunOptions(strategy="supersede", window=4, lapse=3.0)
     trainer = make_trainer(options, dataset)
     assert trainer.settings == LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16")
-    replay = {"replay": "inverse", "replay_negatives": 3, "replay_size": 9, "rce": 2.0, "drift": 0.5}
-    expected = TIE(facts="all", negatives="all", window=4, **replay)  # type: ignore[arg-type]
+    replay = {"replay": "inverse", "replay_negatives": 3, "replay_size": 9, "replay_window": 3, "rce": 2.0}
+    expected = TIE(facts="all", negatives="all", window=4, drift=0.5, **replay)  # type: ignore[arg-type]
     assert repr(trainer.strategy) == repr(expected)
     assert repr(Lapse(Unreplaced(4), weight=3.0)) in repr(make_trainer(ours, dataset).strategy)
     assert (trainer.base_negatives, trainer.negative_pool, trainer.seed) == (6, 77, 5)

@@ -58,6 +58,7 @@ def test_views(drawn: tuple[Timeline, TimelineOracle], window: int) -> None:
         assert rows_of(snapshot.removed) == oracle.removed(step)
         assert rows_of(snapshot.deleted(window)) == oracle.deleted(step, window)
         assert rows_of(snapshot.replay(window)) == oracle.replay(step, window)
+        assert rows_of(snapshot.turns(window)) == oracle.turns(step, window)
         assert set(snapshot.known_entities.tolist()) == oracle.known_entities(step)
         assert set(zip(*snapshot.edge_index.tolist(), snapshot.edge_type.tolist(), strict=True)) == {
             (head, tail, rel) for head, rel, tail in oracle.holding(step)
@@ -67,7 +68,8 @@ def test_views(drawn: tuple[Timeline, TimelineOracle], window: int) -> None:
 @given(timelines())
 def test_views_are_long_rows(drawn: tuple[Timeline, TimelineOracle]) -> None:
     snapshot = Snapshot(drawn[0], 0)
-    for view in (snapshot.train, snapshot.added, snapshot.removed, snapshot.deleted(), snapshot.replay()):
+    past = (snapshot.deleted(), snapshot.replay(), snapshot.turns())
+    for view in (snapshot.train, snapshot.added, snapshot.removed, *past):
         assert view.dtype == torch.long
         assert view.dim() == 2
         assert view.size(1) == 4
@@ -75,6 +77,7 @@ def test_views_are_long_rows(drawn: tuple[Timeline, TimelineOracle]) -> None:
 
 @pytest.mark.parametrize("window", [0, -3])
 def test_windows_of_nothing(handover: Timeline, window: int) -> None:
-    for view in (Snapshot(handover, 2).deleted, Snapshot(handover, 2).replay):
+    snapshot = Snapshot(handover, 2)
+    for view in (snapshot.deleted, snapshot.replay, snapshot.turns):
         with pytest.raises(ValueError, match=rf"window must be at least 1 \(got {window}\)"):
             view(window)

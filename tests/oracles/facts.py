@@ -50,6 +50,13 @@ class TimelineOracle:
     def replay(self, step: int, window: int) -> list[Row]:
         return sorted({row for row in self.train if step - window <= row[3] < step})
 
+    def turns(self, step: int, window: int) -> list[Row]:
+        def held(triple: Triple, when: int) -> bool:
+            return when < step and triple in self.holding(when)
+
+        past = ((row[:3], row[3]) for row in self.replay(step, window))
+        return sorted((*fact, when) for fact, when in past if not (held(fact, when - 1) and held(fact, when + 1)))
+
     def first_seen(self, entity: int) -> int:
         steps = [time for head, _, tail, time in self.all if entity in (head, tail)]
         return min(steps, default=self.num_steps)

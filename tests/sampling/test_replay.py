@@ -11,7 +11,7 @@ from timelines import make_timeline, timelines
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.sampling import replay_weights, sample_replay
-from tkg_incremental.sampling.replay import ReplaySampling, some_of
+from tkg_incremental.sampling.replay import SAMPLINGS, ReplaySampling, some_of
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -57,13 +57,16 @@ def test_what_is_frequent_and_recent(snapshot: Snapshot) -> None:
     assert rare[3, 1, 4, 2] > rare[0, 1, 2, 1] > rare[0, 0, 1, 1] > rare[0, 0, 1, 0]
 
 
+@pytest.mark.parametrize("sampling", ["uniform", "turns"])
 @settings(max_examples=60)
 @given(timelines(), st.integers(1, 5), st.integers(0, 20))
-def test_uniform_is_without_replacement(drawn: tuple[Timeline, TimelineOracle], window: int, size: int) -> None:
+def test_without_replacement(
+    sampling: ReplaySampling, drawn: tuple[Timeline, TimelineOracle], window: int, size: int
+) -> None:
     timeline, oracle = drawn
     time = oracle.num_steps - 1
-    found = rows_of(sample_replay(Snapshot(timeline, time), window, size, "uniform", seeded()))
-    buffer = oracle.replay(time, window)
+    found = rows_of(sample_replay(Snapshot(timeline, time), window, size, sampling, seeded()))
+    buffer = oracle.turns(time, window) if sampling == "turns" else oracle.replay(time, window)
     assert len(found) == min(size, len(buffer))
     assert len(set(found)) == len(found)
     assert set(found) <= set(buffer)
@@ -100,7 +103,7 @@ def test_every_part_is_as_likely_as_any_other(count: int, size: int) -> None:
     assert squares < parts + 5 * math.sqrt(2 * parts)  # of a χ² distribution, five deviations above the mean
 
 
-@pytest.mark.parametrize("sampling", ["uniform", "frequency", "inverse"])
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_generators_and_empty_buffers(snapshot: Snapshot, sampling: ReplaySampling) -> None:
     first, same, other = (sample_replay(snapshot, 3, 3, sampling, seeded(seed)) for seed in (0, 0, 5))
     assert torch.equal(first, same)

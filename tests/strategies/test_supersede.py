@@ -10,7 +10,7 @@ from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Snapshot, Timeline
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.strategies import Contrast, Current, Drift, Link, Replay, Successors, Supersede
+from tkg_incremental.strategies import Contrast, Current, Drift, Link, Replay, Replayed, Successors, Supersede
 
 few = settings(max_examples=25)
 models = st.sampled_from(MODELS)
@@ -95,4 +95,5 @@ def test_what_it_is_made_of() -> None:
     assert current == Link(Current(), 50, name="CE current")
     assert contrast == Contrast(Successors(3), 3, 5, 0.2)
     assert (drift.weight, replay.weight, replay.distill) == (0.5, 0.3, 0.4)  # type: ignore[attr-defined]
+    assert Supersede(replay="turns", replay_window=7).terms[-1].view == Replayed(7, 6000, "turns")
     assert Supersede().name == "Supersede"

@@ -37,6 +37,8 @@ def test_rows(drawn: tuple[Timeline, TimelineOracle], window: int, limit: int) -
         replayed = rows(Replayed(window, limit))
         assert len(replayed) == min(limit, len(oracle.replay(step, window)))
         assert set(replayed) <= set(oracle.replay(step, window))
+        assert rows(Replayed("all", 10_000)) == oracle.replay(step, step)
+        assert rows(Replayed("all", 10_000, "turns")) == oracle.turns(step, step)
         drawn_again = rows(Replayed(window, limit, "frequency"))
         assert len(drawn_again) == (limit if oracle.replay(step, window) else 0)
         assert set(drawn_again) <= set(oracle.replay(step, window))

@@ -65,6 +65,8 @@ def test_switches() -> None:
     small = TIE(replay="inverse", replay_size=7, replay_negatives=3, shared=True)
     assert small.terms[0] == Link(Added(), 500, shared=True)
     assert small.terms[3] == Replay(Replayed(10, 7, "inverse"), 3, shared=True)
+    far = TIE(replay="turns", window=5, replay_window="all")
+    assert far.terms[2:] == (Forget(Deleted(5)), Replay(Replayed("all", 5000, "turns")))
     for kind in (FT, TR, TIE, AGEM):
         with pytest.raises(ValueError, match=r"facts must be 'added' or 'all' \(got 'new'\)"):
             kind(facts="new")

@@ -18,6 +18,7 @@ from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.sampling import NegativeSampler, sample_replay
+from tkg_incremental.sampling.replay import SAMPLINGS
 from tkg_incremental.strategies import AGEM, FB, TIE, Drift, Link, Strategy, Supersede
 from tkg_incremental.training import StepLearner, settle
 
@@ -122,7 +123,7 @@ def test_ranks_and_metrics(line: Timeline, name: str, per_query: bool) -> None:
     assert torch.allclose(row, alpha, equal_nan=True)
 
 
-@pytest.mark.parametrize("sampling", ["uniform", "frequency", "inverse"])
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_sampling(line: Timeline, sampling: Any) -> None:
     rows = sample_replay(Snapshot(line, 4), 3, 30, sampling, torch.Generator().manual_seed(0))
     negatives, _ = NegativeSampler(line)(rows, "tail", 7, torch.Generator().manual_seed(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tkg_incremental.cli.errors import BadDataError
 from tkg_incremental.datasets import TKGDataset
@@ -16,22 +16,22 @@ from tkg_incremental.training.newcomers import NewEntities
 
 RUN_FILE = "run.json"
 
-# From so many train rows on a graph is large. A small one needs fewer epochs, larger steps and narrower vectors.
+# From so many train rows on a graph is large. A small one needs fewer epochs and larger steps.
 _LARGE = 100_000
 
 #: Defaults for small and for large datasets.
 SUITED: dict[str, tuple[Any, Any]] = {
-    "hidden_channels": (64, 128),
     "epochs": (10, 100),
     "patience": (5, 20),
     # All entities of a small graph are fewer than the negatives one would draw, and say more.
     "negatives": ("all", 500),
     "replay_negatives": ("all", 50),
     "lr": (5e-3, 1e-3),
-    # The next two let an answer change from one step to the next, and the past be learnt again at every step: the
-    # frequencies of the released code are smaller, and its regularisation outweighs the replay of a small graph.
+    # An answer of a small graph can change from one step to the next, and its whole past be learnt again at each.
     "max_frequency": (0.3, None),
-    "drift": (0.01, 1.0),
+    "drift": (0.1, 1.0),
+    "replay": ("turns", "uniform"),
+    "replay_window": ("all", None),
     "replay_weight": (5.0, 1.0),
     # Half of the answers that change in WorldLeaders have no known successor; few in YAGO11k, where it does not pay.
     "lapse": (2.0, 0.0),
@@ -59,7 +59,8 @@ class RunOptions:
         strategy: Name of a strategy of the registry.
         learn_from: ``"added"`` or ``"all"`` facts of a step.
         replay: How past facts are sampled.
-        window: How many steps back replayed and deleted facts reach.
+        window: How many steps back deleted facts reach, and replayed ones unless ``replay_window`` says otherwise.
+        replay_window: How many steps back replayed facts reach, or ``"all"``.
         replay_size: How many facts are replayed in a step.
         replay_weight: How much replayed facts weigh; 1 in the paper.
         drift: How strongly vectors are held to those of the step before; 1 in the paper.
@@ -93,12 +94,13 @@ class RunOptions:
     root: str = "data"
     model: str = "DE"
     decoder: str | None = None
-    hidden_channels: int | None = None
+    hidden_channels: int = 128
     max_frequency: float | None = None
     strategy: str = "tie"
     learn_from: str = "added"
-    replay: str = "uniform"
+    replay: str | None = None
     window: int = 10
+    replay_window: int | Literal["all"] | None = None
     replay_size: int | None = None
     replay_weight: float | None = None
     drift: float | None = None

@@ -118,6 +118,7 @@ def make_trainer(
             replay=options.replay,
             window=options.window,
             replay_size=options.replay_size,
+            replay_window=options.replay_window,
             rce=options.replay_weight,
             drift=options.drift,
             lapse=options.lapse,

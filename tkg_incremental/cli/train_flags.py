@@ -9,6 +9,7 @@ from tkg_incremental.cli.arguments import add_data, add_device, one_of, positive
 from tkg_incremental.cli.options import DEFAULTS, SUITED
 from tkg_incremental.models.zoo import DECODERS
 from tkg_incremental.registry import MODELS, STRATEGIES
+from tkg_incremental.sampling.replay import SAMPLINGS
 from tkg_incremental.training.newcomers import NEW_ENTITIES
 
 STRATEGY_HELP = {
@@ -50,7 +51,7 @@ def add_model(group: argparse._ActionsContainer) -> None:
     group.add_argument("--model", type=one_of(MODELS), metavar="NAME", help=f"{', '.join(MODELS)} ({DEFAULTS.model})")
     group.add_argument("--decoder", type=one_of(DECODERS), metavar="NAME", help=f"score: {', '.join(DECODERS)}")
     group.add_argument(
-        "--hidden-channels", type=positive, metavar="N", help=f"width of the vectors ({suited('hidden_channels')})"
+        "--hidden-channels", type=positive, metavar="N", help=f"width of the vectors ({DEFAULTS.hidden_channels})"
     )
     group.add_argument(
         "--max-frequency",
@@ -67,11 +68,19 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--learn-from", type=one_of(["added", "all"]), metavar="WHICH", help="added or all facts of a step (added)"
     )
-    kinds = ["uniform", "frequency", "inverse"]
-    group.add_argument(
-        "--replay", type=one_of(kinds), metavar="HOW", help=f"sampling of past facts: {', '.join(kinds)} (uniform)"
-    )
     group.add_argument("--window", type=positive, metavar="N", help=f"how many steps back to look ({DEFAULTS.window})")
+    group.add_argument(
+        "--replay",
+        type=one_of(SAMPLINGS),
+        metavar="HOW",
+        help=f"sampling of past facts: {', '.join(SAMPLINGS)} ({suited('replay')})",
+    )
+    group.add_argument(
+        "--replay-window",
+        type=positive_or_all,
+        metavar="N",
+        help=f"how many steps back they reach, or all ({suited('replay_window', 'as --window')})",
+    )
     group.add_argument(
         "--replay-size",
         type=positive,

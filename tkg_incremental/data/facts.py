@@ -81,6 +81,13 @@ class FactTable:
         rows[:, 3] = step
         return rows
 
+    def turns(self, first: int, last: int) -> Tensor:
+        """Rows of the steps ``first … last`` at which a triple begins or ends, and all rows of ``last``, where those that
+        hold on were last seen; each once."""
+        begun = self._runs.first[self._span(first, last, self._runs.first_ptr)]
+        over = self._runs.last[self._span(first, last, self._runs.last_ptr)]
+        return FactTable(torch.cat([begun, over, self.at(last)]), *self._shape).unique().rows
+
     @cached_property
     def _runs(self) -> _Runs:
         # Stable: the rows of a triple come to stand side by side and stay ordered by time.

@@ -82,6 +82,11 @@ class Snapshot(Data):
         r"""The buffer :math:`B^t`: every train row of the ``window`` steps before."""
         return self.timeline.observed.between(self.time - _at_least_one(window), self.time - 1)
 
+    def turns(self, window: int = 10) -> Tensor:
+        """Facts of the ``window`` steps before as they began and as they were last seen: when answers changed, in few
+        rows."""
+        return self.timeline.observed.turns(self.time - _at_least_one(window), self.time - 1)
+
     @property
     def known_entities(self) -> Tensor:
         """Entities with a row of any split up to this step, by first appearance."""

@@ -10,8 +10,8 @@ from torch import Tensor
 from tkg_incremental.data.snapshot import Snapshot
 from tkg_incremental.ops.keys import pack
 
-ReplaySampling = Literal["uniform", "frequency", "inverse"]
-SAMPLINGS: tuple[ReplaySampling, ...] = ("uniform", "frequency", "inverse")
+ReplaySampling = Literal["uniform", "frequency", "inverse", "turns"]
+SAMPLINGS: tuple[ReplaySampling, ...] = ("uniform", "frequency", "inverse", "turns")
 
 #: Weight of each pattern (head, rel, tail; a dot stands for any), from the paper.
 PATTERN_WEIGHTS = {"sro": 2.0, "s.o": 1.5, "sr.": 1.3, ".ro": 1.3, "s..": 1.0, "..o": 1.0}
@@ -26,19 +26,21 @@ def sample_replay(
 ) -> Tensor:
     r"""Draws the replayed facts :math:`P^t` from the buffer :math:`B^t`.
 
-    Uniform sampling is without replacement, the other two with, as in the released code.
+    Uniform sampling is without replacement, by frequency it is with, as in the released code. Not of the paper is
+    ``"turns"``: facts as they began and as they were last seen, without what lies between, uniformly and without
+    replacement. So a fact counts as much as any other however long it held, and a buffer may reach far back.
 
     Args:
         snapshot: The current step.
         window: How many steps back the buffer reaches.
-        size: How many facts to draw; a smaller buffer is taken whole by uniform sampling.
-        sampling: ``"uniform"``, ``"frequency"`` or ``"inverse"``.
+        size: How many facts to draw; a smaller buffer is taken whole unless facts are drawn by their frequency.
+        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"``.
         generator: Source of randomness.
     """
-    buffer = snapshot.replay(window)
+    buffer = snapshot.turns(window) if sampling == "turns" else snapshot.replay(window)
     if len(buffer) == 0 or size == 0:
         return buffer[:0]
-    if sampling == "uniform":
+    if sampling in ("uniform", "turns"):
         return buffer[some_of(len(buffer), size, generator, buffer.device)]
     weights = replay_weights(buffer, snapshot.current, snapshot.time, window, sampling)
     # By the inverse of the distribution function: unlike torch.multinomial it takes buffers of any size.
@@ -90,7 +92,7 @@ def replay_weights(
         decay: :math:`\sigma`.
         discount: :math:`\gamma`.
     """
-    if sampling not in SAMPLINGS[1:]:
+    if sampling not in ("frequency", "inverse"):
         raise ValueError(f"sampling must be one of {SAMPLINGS} (got {sampling!r})")
     frequency = torch.ones(len(buffer), dtype=torch.double, device=buffer.device)
     both = torch.cat([buffer, current])

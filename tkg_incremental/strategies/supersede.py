@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -101,13 +102,14 @@ class Supersede(Strategy):
 
     Args:
         negatives: Negatives a side for added facts, or ``"all"``.
-        replay: ``"uniform"``, ``"frequency"`` or ``"inverse"`` sampling; :obj:`None` switches replay off.
+        replay: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"`` sampling; :obj:`None` switches replay off.
         replay_negatives: Negatives a side for replayed facts, or ``"all"``.
         current_negatives: Negatives a side for all facts of the step, learnt again beside the added ones; 0 leaves them
             out.
         window: How many steps back replayed and deleted facts reach.
-        replay_size: How many facts are replayed in a step; 600 for each step of the window by default, fewer than in
+        replay_size: How many facts are replayed in a step; 600 for each step of ``window`` by default, fewer than in
             TIE, for what still holds is learnt again beside them.
+        replay_window: How many steps back replayed facts reach, or ``"all"``, if it is not ``window``.
         contrast: Weight of the contrast; 0 leaves it out.
         rivals: Replaced facts a side that a fact is contrasted with at a time.
         lapse: Weight of :class:`Lapse`, which lets go of what nothing known took the place of; 0 leaves it out.
@@ -126,6 +128,7 @@ class Supersede(Strategy):
         current_negatives: int = 50,
         window: int = 10,
         replay_size: int | None = None,
+        replay_window: int | Literal["all"] | None = None,
         contrast: float = 8.0,
         rivals: int = 4,
         lapse: float = 0.0,
@@ -142,7 +145,8 @@ class Supersede(Strategy):
             terms.append(Lapse(Unreplaced(window), weight=lapse))
         if replay is not None:
             size = 600 * window if replay_size is None else replay_size
-            terms.append(Replay(Replayed(window, size, replay), replay_negatives, weight=rce, distill=rkd))
+            view = Replayed(replay_window or window, size, replay)
+            terms.append(Replay(view, replay_negatives, weight=rce, distill=rkd))
         super().__init__(terms, "Supersede")
 
     def validate(self, evaluator: Evaluator, model: TKGModel, time: int) -> float:

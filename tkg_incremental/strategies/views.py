@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -85,12 +86,13 @@ class Replayed(View):
     """A sample of the facts of the steps before.
 
     Args:
-        window: How many steps back.
+        window: How many steps back, or ``"all"``.
         size: How many facts.
-        sampling: ``"uniform"``, ``"frequency"`` or ``"inverse"``.
+        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"``
+            (:func:`~tkg_incremental.sampling.sample_replay`).
     """
 
-    window: int = 10
+    window: int | Literal["all"] = 10
     size: int = 10_000
     sampling: ReplaySampling = "uniform"
 
@@ -99,4 +101,5 @@ class Replayed(View):
             raise ValueError(f"sampling must be one of {SAMPLINGS} (got {self.sampling!r})")
 
     def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        return sample_replay(snapshot, self.window, self.size, self.sampling, generator)
+        window = max(1, snapshot.time) if self.window == "all" else self.window
+        return sample_replay(snapshot, window, self.size, self.sampling, generator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -56,13 +57,14 @@ class TIE(Strategy):
 
     Args:
         facts: ``"added"`` or ``"all"`` facts of the step.
-        replay: ``"uniform"``, ``"frequency"`` or ``"inverse"`` sampling; :obj:`None` switches replay off.
+        replay: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"`` sampling; :obj:`None` switches replay off.
         deletion: Learn from deleted facts.
         negatives: Negatives a side for current facts, or ``"all"``.
         shared: Rows of one time share their negatives.
         replay_negatives: Negatives a side for replayed facts, or ``"all"``.
         window: How many steps back replayed and deleted facts reach.
-        replay_size: How many facts are replayed in a step; 1,000 for each step of the window by default.
+        replay_size: How many facts are replayed in a step; 1,000 for each step of ``window`` by default.
+        replay_window: How many steps back replayed facts reach, or ``"all"``, if it is not ``window``.
         ce: Weight :math:`\alpha_1`.
         forget: Weight :math:`\alpha_2`.
         rce: Weight :math:`\alpha_3`.
@@ -81,6 +83,7 @@ class TIE(Strategy):
         replay_negatives: Negatives = 50,
         window: int = 10,
         replay_size: int | None = None,
+        replay_window: int | Literal["all"] | None = None,
         ce: float = 1.0,
         forget: float = 1.0,
         rce: float = 1.0,
@@ -93,7 +96,8 @@ class TIE(Strategy):
         if replay is not None:
             size = 1000 * window if replay_size is None else replay_size
             distill = float(replay_negatives != "all") if rkd is None else rkd
-            terms.append(Replay(Replayed(window, size, replay), replay_negatives, shared, rce, distill))
+            view = Replayed(replay_window or window, size, replay)
+            terms.append(Replay(view, replay_negatives, shared, rce, distill))
         super().__init__(terms, "TIE")
 
 
@@ -130,7 +134,7 @@ class AGEM(Strategy):
 
     Args:
         facts: ``"added"`` or ``"all"`` facts of the step.
-        replay: ``"uniform"``, ``"frequency"`` or ``"inverse"`` sampling.
+        replay: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"`` sampling.
         deletion: Learn from deleted facts.
         window: How many steps back replayed and deleted facts reach.
         replay_size: How many facts are replayed in a step.
