@@ -82,8 +82,8 @@ class FactTable:
         return rows
 
     def turns(self, first: int, last: int) -> Tensor:
-        """Rows of the steps ``first … last`` at which a triple begins or ends, and all rows of ``last``, where those that
-        hold on were last seen; each once."""
+        """Rows of the steps ``first … last`` at which a triple begins or ends, and all rows of ``last``, where those
+        that hold on were last seen; each once."""
         begun = self._runs.first[self._span(first, last, self._runs.first_ptr)]
         over = self._runs.last[self._span(first, last, self._runs.last_ptr)]
         return FactTable(torch.cat([begun, over, self.at(last)]), *self._shape).unique().rows
