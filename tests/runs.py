@@ -31,7 +31,7 @@ def small(name: str) -> Strategy:
         "tie": lambda: TIE(negatives=5, replay_negatives=3, replay_size=20, window=3, replay="inverse"),
         "fb": lambda: FB(window=2, negatives=5),
         "fb_future": FBFuture,
-        "agem": lambda: AGEM(window=3, replay_size=20),
+        "agem": lambda: AGEM(window=3, replay_size=20, replay="turns", replay_window="all"),
     }[name]()
 
 

@@ -27,7 +27,7 @@ Fails = Callable[..., str]
         (["--strategy", "magic"], "--strategy: expected one of ft, tr, tie, "),
         (["--model", "HyTE", "--decoder", "complex"], "--decoder: HyTE has no choice of it (got 'complex')"),
         (["--model", "Static", "--max-frequency", "0.5"], "--max-frequency: Static has no choice of it (got 0.5)"),
-        (["--max-frequency", "0"], "max_frequency must be above 0 (got 0.0)"),
+        (["--max-frequency", "0"], "max_frequency must lie in (0, π] (got 0.0)"),
         (["--hidden-channels", "7"], "hidden_channels must be even with the decoder 'complex' (got 7)"),
         (["--device", "gpu"], "--device: expected auto, cpu, cuda or mps (got 'gpu')"),
         (["--device", "mps"], "torch finds no mps device here"),

@@ -146,10 +146,18 @@ def test_defaults_follow_the_size_of_the_graph() -> None:
         assert getattr(large, name) == (7 if name == "epochs" else of_large)
 
 
+def test_only_turns_are_of_the_whole_past() -> None:
+    dataset = SyntheticTKG(num_entities=50, num_steps=4)
+    turns, others = "Replayed(window='all', size=3000, sampling='turns')", "Replayed(window=3, size=3000, "
+    assert turns in repr(make_trainer(RunOptions(window=3), dataset).strategy)
+    assert others in repr(make_trainer(RunOptions(window=3, replay="frequency"), dataset).strategy)
+
+
 def test_defaults_follow_the_model() -> None:
     dataset = SyntheticTKG(num_entities=50, num_steps=4)
     assert RunOptions(model="HyTE").suited_to(dataset).max_frequency is None
     assert make_trainer(RunOptions(model="HyTE"), dataset).model.options == {"hidden_channels": 128}
+    assert make_trainer(RunOptions(), dataset).model.options["max_frequency"] == 0.3
     assert make_trainer(RunOptions(max_frequency=0.7), dataset).model.options["max_frequency"] == 0.7
 
 

@@ -129,8 +129,9 @@ def test_frequencies_may_have_a_bound_of_their_own() -> None:
     assert 0.45 < encoder.frequency[500:].abs().max() <= 0.5
     for name in ("entity_vectors", "phase"):
         assert encoder.get_parameter(name).abs().max() <= bound(500, 4)
-    with pytest.raises(ValueError, match=r"max_frequency must be above 0 \(got 0\)"):
-        DiachronicEncoder(*SIZES, max_frequency=0)
+    for frequency in (0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=r"max_frequency must lie in \(0, π\] \(got "):
+            DiachronicEncoder(*SIZES, max_frequency=frequency)
 
 
 @pytest.mark.parametrize("kind", ENCODERS)

@@ -115,3 +115,5 @@ def test_generators_and_empty_buffers(snapshot: Snapshot, sampling: ReplaySampli
 def test_samplings_there_are(snapshot: Snapshot) -> None:
     with pytest.raises(ValueError, match="sampling must be one of .* .got 'newest'."):
         sample_replay(snapshot, 3, 5, "newest")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="sampling must be 'frequency' or 'inverse' .got 'turns'."):
+        replay_weights(snapshot.replay(3), snapshot.current, 3, 3, "turns")

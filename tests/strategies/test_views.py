@@ -47,6 +47,8 @@ def test_rows(drawn: tuple[Timeline, TimelineOracle], window: int, limit: int) -
 def test_samplings_there_are() -> None:
     with pytest.raises(ValueError, match="sampling must be one of .* .got 'newest'."):
         Replayed(sampling="newest")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="window must be 'all' or at least 1 .got 0."):
+        Replayed(0)
 
 
 def test_a_view_of_ones_own_must_say_its_rows() -> None:

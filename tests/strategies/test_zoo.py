@@ -65,6 +65,8 @@ def test_switches() -> None:
     small = TIE(replay="inverse", replay_size=7, replay_negatives=3, shared=True)
     assert small.terms[0] == Link(Added(), 500, shared=True)
     assert small.terms[3] == Replay(Replayed(10, 7, "inverse"), 3, shared=True)
+    far = AGEM(replay="turns", window=5, replay_window=8, drift=0.5)
+    assert far.terms[1:] == (Drift(0.5), Forget(Deleted(5)), Replay(Replayed(8, 5000, "turns"), distill=0.0))
     far = TIE(replay="turns", window=5, replay_window="all")
     assert far.terms[2:] == (Forget(Deleted(5)), Replay(Replayed("all", 5000, "turns")))
     for kind in (FT, TR, TIE, AGEM):

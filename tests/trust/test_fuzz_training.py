@@ -37,6 +37,7 @@ STRATEGIES = {
     "TIE": lambda: TIE(negatives=3, replay_negatives=2, replay_size=5, window=2),
     "TIE frequency": lambda: TIE(replay="frequency", negatives=3, replay_negatives=2, replay_size=5),
     "TIE inverse shared": lambda: TIE(replay="inverse", negatives=3, shared=True, replay_negatives=2, replay_size=5),
+    "TIE turns": lambda: TIE(replay="turns", replay_window="all", negatives=3, replay_negatives=2, replay_size=5),
     "A-GEM": lambda: AGEM(window=2, replay_size=5),
     "FB": lambda: FB(window=2, negatives=3),
     "FB_future": lambda: FBFuture(),

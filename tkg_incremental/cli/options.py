@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tkg_incremental.cli.errors import BadDataError
 from tkg_incremental.datasets import TKGDataset
-from tkg_incremental.registry import takes
+from tkg_incremental.registry import MODELS, takes
 from tkg_incremental.storage import atomic_write
 from tkg_incremental.strategies.candidates import Negatives
+from tkg_incremental.strategies.views import Reach
 from tkg_incremental.training.newcomers import NewEntities
 
 RUN_FILE = "run.json"
@@ -27,9 +28,9 @@ SUITED: dict[str, tuple[Any, Any]] = {
     "negatives": ("all", 500),
     "replay_negatives": ("all", 50),
     "lr": (5e-3, 1e-3),
-    # An answer of a small graph can change from one step to the next, and its whole past be learnt again at each.
+    # Answers of a small graph can change from one step to the next, and the turns of its past be learnt again at each.
     "max_frequency": (0.3, None),
-    "drift": (0.1, 1.0),
+    "drift": (0.03, 1.0),
     "replay": ("turns", "uniform"),
     "replay_window": ("all", None),
     "replay_weight": (5.0, 1.0),
@@ -100,7 +101,7 @@ class RunOptions:
     learn_from: str = "added"
     replay: str | None = None
     window: int = 10
-    replay_window: int | Literal["all"] | None = None
+    replay_window: Reach | None = None
     replay_size: int | None = None
     replay_weight: float | None = None
     drift: float | None = None
@@ -127,8 +128,10 @@ class RunOptions:
         """The same with every choice that depends on the size of the dataset made."""
         large = len(dataset.timeline.train) >= _LARGE
         chosen: dict[str, Any] = {name: values[large] for name, values in SUITED.items() if getattr(self, name) is None}
-        if not takes(self.model, "max_frequency"):
+        if self.model in MODELS and not takes(self.model, "max_frequency"):
             chosen.pop("max_frequency", None)
+        if chosen.get("replay", self.replay) != "turns":  # of other samplings the whole past would be too much
+            chosen.pop("replay_window", None)
         suited = replace(self, **chosen)
         if suited.base_epochs is None:
             assert suited.epochs is not None

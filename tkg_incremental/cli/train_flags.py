@@ -68,7 +68,9 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--learn-from", type=one_of(["added", "all"]), metavar="WHICH", help="added or all facts of a step (added)"
     )
-    group.add_argument("--window", type=positive, metavar="N", help=f"how many steps back to look ({DEFAULTS.window})")
+    group.add_argument(
+        "--window", type=positive, metavar="N", help=f"how many steps back facts that ended reach ({DEFAULTS.window})"
+    )
     group.add_argument(
         "--replay",
         type=one_of(SAMPLINGS),
@@ -79,7 +81,7 @@ def add_strategy(group: argparse._ActionsContainer) -> None:
         "--replay-window",
         type=positive_or_all,
         metavar="N",
-        help=f"how many steps back they reach, or all ({suited('replay_window', 'as --window')})",
+        help="how many steps back they reach, or all (turns of small datasets: all, others: as --window)",
     )
     group.add_argument(
         "--replay-size",

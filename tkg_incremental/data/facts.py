@@ -63,7 +63,8 @@ class FactTable:
         return self.between(step, step)
 
     # What changed. A triple holds over runs of steps, whose first and last rows are found once for all steps:
-    # so a view costs what changed, not what holds. These are asked of a table without repeated rows.
+    # so a view costs what changed, not what holds (but for `turns`, which takes all rows of a step). These are asked
+    # of a table without repeated rows.
 
     def added(self, step: int) -> Tensor:
         """Rows of ``step`` whose triple does not hold at the step before."""
@@ -84,8 +85,8 @@ class FactTable:
     def turns(self, first: int, last: int) -> Tensor:
         """Rows of the steps ``first … last`` at which a triple begins or ends, and all rows of ``last``, where those
         that hold on were last seen; each once."""
-        begun = self._runs.first[self._span(first, last, self._runs.first_ptr)]
-        over = self._runs.last[self._span(first, last, self._runs.last_ptr)]
+        begun = self._runs.first[self._span(first, last - 1, self._runs.first_ptr)]
+        over = self._runs.last[self._span(first, last - 1, self._runs.last_ptr)]
         return FactTable(torch.cat([begun, over, self.at(last)]), *self._shape).unique().rows
 
     @cached_property

@@ -52,12 +52,9 @@ class DE(TKGModel):
         sizes = (num_entities, num_relations, num_steps, hidden_channels)
         encoder = DiachronicEncoder(*sizes, temporal_share, max_frequency, generator)
         super().__init__(encoder, make_decoder(decoder, hidden_channels))
-        self.options = {
-            "hidden_channels": hidden_channels,
-            "decoder": decoder,
-            "temporal_share": temporal_share,
-            "max_frequency": max_frequency,
-        }
+        self.options = {"hidden_channels": hidden_channels, "decoder": decoder, "temporal_share": temporal_share}
+        if max_frequency is not None:
+            self.options["max_frequency"] = max_frequency
 
 
 class HyTE(TKGModel):

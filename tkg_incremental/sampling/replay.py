@@ -1,4 +1,4 @@
-"""Which facts of the recent past are learnt again."""
+"""Which facts of the past are learnt again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sample_replay(
 
     Uniform sampling is without replacement, by frequency it is with, as in the released code. Not of the paper is
     ``"turns"``: facts as they began and as they were last seen, without what lies between, uniformly and without
-    replacement. So a fact counts as much as any other however long it held, and a buffer may reach far back.
+    replacement. So a fact counts no more for having held longer, and a buffer of few rows may reach far back.
 
     Args:
         snapshot: The current step.
@@ -37,6 +37,8 @@ def sample_replay(
         sampling: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"``.
         generator: Source of randomness.
     """
+    if sampling not in SAMPLINGS:
+        raise ValueError(f"sampling must be one of {SAMPLINGS} (got {sampling!r})")
     buffer = snapshot.turns(window) if sampling == "turns" else snapshot.replay(window)
     if len(buffer) == 0 or size == 0:
         return buffer[:0]
@@ -93,7 +95,7 @@ def replay_weights(
         discount: :math:`\gamma`.
     """
     if sampling not in ("frequency", "inverse"):
-        raise ValueError(f"sampling must be one of {SAMPLINGS} (got {sampling!r})")
+        raise ValueError(f"sampling must be 'frequency' or 'inverse' (got {sampling!r})")
     frequency = torch.ones(len(buffer), dtype=torch.double, device=buffer.device)
     both = torch.cat([buffer, current])
     past = torch.arange(len(both), device=both.device) < len(buffer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from tkg_incremental.strategies.lapse import Lapse, Unreplaced
 from tkg_incremental.strategies.step import Step, deleted_answers
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.terms import Drift, Link, Losses, Replay, Term
-from tkg_incremental.strategies.views import Added, Current, Replayed, View
+from tkg_incremental.strategies.views import Added, Current, Reach, Replayed, View
 
 
 @dataclass(frozen=True)
@@ -106,10 +105,10 @@ class Supersede(Strategy):
         replay_negatives: Negatives a side for replayed facts, or ``"all"``.
         current_negatives: Negatives a side for all facts of the step, learnt again beside the added ones; 0 leaves them
             out.
-        window: How many steps back replayed and deleted facts reach.
+        window: How many steps back deleted facts reach, and replayed ones unless ``replay_window`` says otherwise.
         replay_size: How many facts are replayed in a step; 600 for each step of ``window`` by default, fewer than in
             TIE, for what still holds is learnt again beside them.
-        replay_window: How many steps back replayed facts reach, or ``"all"``, if it is not ``window``.
+        replay_window: How many steps back replayed facts reach, or ``"all"``; as ``window`` by default.
         contrast: Weight of the contrast; 0 leaves it out.
         rivals: Replaced facts a side that a fact is contrasted with at a time.
         lapse: Weight of :class:`Lapse`, which lets go of what nothing known took the place of; 0 leaves it out.
@@ -128,7 +127,7 @@ class Supersede(Strategy):
         current_negatives: int = 50,
         window: int = 10,
         replay_size: int | None = None,
-        replay_window: int | Literal["all"] | None = None,
+        replay_window: Reach | None = None,
         contrast: float = 8.0,
         rivals: int = 4,
         lapse: float = 0.0,
@@ -145,7 +144,7 @@ class Supersede(Strategy):
             terms.append(Lapse(Unreplaced(window), weight=lapse))
         if replay is not None:
             size = 600 * window if replay_size is None else replay_size
-            view = Replayed(replay_window or window, size, replay)
+            view = Replayed(window if replay_window is None else replay_window, size, replay)
             terms.append(Replay(view, replay_negatives, weight=rce, distill=rkd))
         super().__init__(terms, "Supersede")
 

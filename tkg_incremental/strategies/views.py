@@ -11,6 +11,9 @@ from torch import Tensor
 from tkg_incremental.data import Snapshot
 from tkg_incremental.sampling.replay import SAMPLINGS, ReplaySampling, sample_replay
 
+#: How many steps back.
+Reach = int | Literal["all"]
+
 
 class View:
     """Picks rows at the start of a step."""
@@ -92,11 +95,13 @@ class Replayed(View):
             (:func:`~tkg_incremental.sampling.sample_replay`).
     """
 
-    window: int | Literal["all"] = 10
+    window: Reach = 10
     size: int = 10_000
     sampling: ReplaySampling = "uniform"
 
     def __post_init__(self) -> None:
+        if self.window != "all" and self.window < 1:
+            raise ValueError(f"window must be 'all' or at least 1 (got {self.window})")
         if self.sampling not in SAMPLINGS:
             raise ValueError(f"sampling must be one of {SAMPLINGS} (got {self.sampling!r})")
 

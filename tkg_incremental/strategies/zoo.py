@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from tkg_incremental.sampling.replay import ReplaySampling
 from tkg_incremental.strategies.candidates import Negatives
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.terms import Drift, Forget, Link, Losses, Replay, Term
-from tkg_incremental.strategies.views import Added, Current, Deleted, Replayed, Window
+from tkg_incremental.strategies.views import Added, Current, Deleted, Reach, Replayed, Window
 
 
 class FT(Strategy):
@@ -62,9 +62,9 @@ class TIE(Strategy):
         negatives: Negatives a side for current facts, or ``"all"``.
         shared: Rows of one time share their negatives.
         replay_negatives: Negatives a side for replayed facts, or ``"all"``.
-        window: How many steps back replayed and deleted facts reach.
+        window: How many steps back deleted facts reach, and replayed ones unless ``replay_window`` says otherwise.
         replay_size: How many facts are replayed in a step; 1,000 for each step of ``window`` by default.
-        replay_window: How many steps back replayed facts reach, or ``"all"``, if it is not ``window``.
+        replay_window: How many steps back replayed facts reach, or ``"all"``; as ``window`` by default.
         ce: Weight :math:`\alpha_1`.
         forget: Weight :math:`\alpha_2`.
         rce: Weight :math:`\alpha_3`.
@@ -83,7 +83,7 @@ class TIE(Strategy):
         replay_negatives: Negatives = 50,
         window: int = 10,
         replay_size: int | None = None,
-        replay_window: int | Literal["all"] | None = None,
+        replay_window: Reach | None = None,
         ce: float = 1.0,
         forget: float = 1.0,
         rce: float = 1.0,
@@ -96,7 +96,7 @@ class TIE(Strategy):
         if replay is not None:
             size = 1000 * window if replay_size is None else replay_size
             distill = float(replay_negatives != "all") if rkd is None else rkd
-            view = Replayed(replay_window or window, size, replay)
+            view = Replayed(window if replay_window is None else replay_window, size, replay)
             terms.append(Replay(view, replay_negatives, shared, rce, distill))
         super().__init__(terms, "TIE")
 
@@ -136,8 +136,10 @@ class AGEM(Strategy):
         facts: ``"added"`` or ``"all"`` facts of the step.
         replay: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"`` sampling.
         deletion: Learn from deleted facts.
-        window: How many steps back replayed and deleted facts reach.
+        window: How many steps back deleted facts reach, and replayed ones unless ``replay_window`` says otherwise.
         replay_size: How many facts are replayed in a step.
+        replay_window: How many steps back replayed facts reach, or ``"all"``; as ``window`` by default.
+        drift: Weight :math:`\alpha_5`.
     """
 
     def __init__(
@@ -147,8 +149,11 @@ class AGEM(Strategy):
         deletion: bool = True,
         window: int = 10,
         replay_size: int | None = None,
+        replay_window: Reach | None = None,
+        drift: float = 1.0,
     ) -> None:
-        whole = TIE(facts, replay, deletion, window=window, replay_size=replay_size, rkd=0.0)
+        sizes: dict[str, Any] = {"window": window, "replay_size": replay_size, "replay_window": replay_window}
+        whole = TIE(facts, replay, deletion, **sizes, rkd=0.0, drift=drift)
         super().__init__(whole.terms, "A-GEM")
 
     def backward(self, losses: Losses, parameters: Sequence[nn.Parameter]) -> None:
