@@ -54,7 +54,7 @@ class DiachronicEncoder(Encoder):
         self.temporal_channels = round(temporal_share * hidden_channels)
         if self.temporal_channels == 0:
             raise ValueError(f"temporal_share {temporal_share} leaves none of {hidden_channels} channels for time")
-        if max_frequency is not None and not 0 < max_frequency <= math.pi:  # a whole turn a step looks like none
+        if max_frequency is not None and not 0 < max_frequency <= math.pi:  # at whole steps, faster looks slower
             raise ValueError(f"max_frequency must lie in (0, π] (got {max_frequency})")
         self.add_table("entity_vectors", "entity", hidden_channels)
         self.add_table("frequency", "entity", self.temporal_channels, bound=max_frequency)
