@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,6 +50,14 @@ class Communicator:
     def gather(self, values: Tensor) -> list[Tensor]:
         """The tensors ``[n, *]`` of all processes by rank; ``n`` may differ."""
         return [values]
+
+    def average_gradients(self, tables: Sequence[Tensor], sparse: bool) -> None:
+        """Averages the gradients of tables over the processes, in place.
+
+        Args:
+            tables: The tables, the same on all processes.
+            sparse: Exchange touched rows only.
+        """
 
     def device(self, name: str) -> torch.device:
         """This process' device; ``"auto"`` chooses the fastest available one."""

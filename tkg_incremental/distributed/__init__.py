@@ -1,6 +1,6 @@
-r"""Several processes that train one model, on one machine or many: ``torch.distributed`` underneath."""
+r"""Training with several processes, on one machine or many, by ``torch.distributed``."""
 
+from tkg_incremental.distributed.communicator import DistributedCommunicator, LostProcessError, connect
 from tkg_incremental.distributed.sharded import shard_entities
-from tkg_incremental.distributed.world import LostProcessError, Processes, World, join
 
-__all__ = classes = ["LostProcessError", "Processes", "World", "join", "shard_entities"]
+__all__ = classes = ["DistributedCommunicator", "LostProcessError", "connect", "shard_entities"]

@@ -1,61 +1,62 @@
-"""Averaging gradients over processes: whole tables, or the rows that somebody touched."""
+"""Averaging gradients over processes: whole tables, or touched rows only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+import torch.nn.functional as F
+from torch import Tensor
 
-from tkg_incremental.distributed.world import Processes, World, gather_padded
 from tkg_incremental.ops.rows import touched_rows
 
-
-def replicate(objective: nn.Module, world: World, ours: bool) -> nn.Module:
-    """The module such that the gradients of what it returns are averaged over the processes, whole tables at a time.
-
-    Args:
-        objective: Returns losses.
-        world: The processes.
-        ours: Whether everything in it is of this package.
-    """
-    if not isinstance(world, Processes):
-        return objective
-    with world.talking("the weights to begin with"):
-        # All tables of our models have a part in all losses of ours; what others do has to be looked at every time.
-        return DistributedDataParallel(objective, process_group=world.group, find_unused_parameters=not ours)
+if TYPE_CHECKING:
+    from tkg_incremental.distributed.communicator import DistributedCommunicator
 
 
 @torch.no_grad()
-def average_rows(parameters: Sequence[Tensor], world: World) -> None:
-    """Averages gradients in place. Only the touched rows travel, in two messages for all tables.
+def average_tables(tables: Sequence[Tensor], communicator: DistributedCommunicator) -> None:
+    """Averages dense gradients in place, all tables in one message.
 
     Args:
-        parameters: The tables.
-        world: The processes.
+        tables: The tables.
+        communicator: The processes.
     """
-    if not isinstance(world, Processes):
-        return
-    # Summed by row before they travel: a row that many facts of a batch share is sent once.
-    touched = [None if p.grad is None else touched_rows(p.grad) for p in parameters]
-    mine = torch.tensor([0 if t is None else len(t[0]) for t in touched], device=parameters[0].device)
-    with world.talking("gradients"):
-        everybodys = [torch.empty_like(mine) for _ in range(world.size)]
-        dist.all_gather(everybodys, mine, group=world.group)
-        counts = torch.stack(everybodys).tolist()
-        # Where nobody has any, there is nothing to move.
-        some = [i for i in range(len(parameters)) if any(count[i] for count in counts)]
-        counts = [[count[i] for i in some] for count in counts]
-        _average([parameters[i] for i in some], [touched[i] for i in some], counts, world)
+    gradients = [torch.zeros_like(t) if t.grad is None else t.grad for t in tables]
+    flat = torch.cat([gradient.flatten() for gradient in gradients]).div_(communicator.size)
+    dist.all_reduce(flat, group=communicator.group)
+    communicator.sent += flat.nbytes
+    for table, gradient in zip(tables, flat.split([g.numel() for g in gradients]), strict=True):
+        table.grad = gradient.view_as(table)
+
+
+@torch.no_grad()
+def average_rows(tables: Sequence[Tensor], communicator: DistributedCommunicator) -> None:
+    """Averages gradients in place. Only touched rows are exchanged, in two messages for all tables.
+
+    Args:
+        tables: The tables.
+        communicator: The processes.
+    """
+    # Summed by row first: a row that many quads of a batch share is sent once.
+    touched = [None if table.grad is None else touched_rows(table.grad) for table in tables]
+    own = torch.tensor([0 if t is None else len(t[0]) for t in touched], device=tables[0].device)
+    gathered = [torch.empty_like(own) for _ in range(communicator.size)]
+    dist.all_gather(gathered, own, group=communicator.group)
+    counts = torch.stack(gathered).tolist()
+    # Tables without touched rows on any process are not moved.
+    some = [i for i in range(len(tables)) if any(count[i] for count in counts)]
+    counts = [[count[i] for i in some] for count in counts]
+    _average([tables[i] for i in some], [touched[i] for i in some], counts, communicator)
 
 
 def _average(
     tables: Sequence[Tensor],
     touched: Sequence[tuple[Tensor, Tensor] | None],
     counts: list[list[int]],
-    world: Processes,
+    communicator: DistributedCommunicator,
 ) -> None:
     if not tables:
         return
@@ -63,9 +64,9 @@ def _average(
     nothing = torch.empty(0, dtype=torch.long, device=tables[0].device), tables[0].new_empty(0)
     index = torch.cat([(rows or nothing)[0] for rows in touched])
     values = torch.cat([(rows or nothing)[1].flatten() for rows in touched])
-    indices = gather_padded(index, [sum(count) for count in counts], world.group)
+    indices = gather_padded(index, [sum(count) for count in counts], communicator.group)
     lengths = [sum(n * width for n, width in zip(count, widths, strict=True)) for count in counts]
-    rows = gather_padded(values.div_(world.size), lengths, world.group)
+    rows = gather_padded(values.div_(communicator.size), lengths, communicator.group)
     index_parts = [part.split(count) for part, count in zip(indices, counts, strict=True)]
     row_parts = [
         part.split([n * width for n, width in zip(count, widths, strict=True)])
@@ -78,14 +79,23 @@ def _average(
         table.grad = torch.sparse_coo_tensor(
             distinct[None], rows_of_all, table.shape, check_invariants=False, is_coalesced=True
         )
-    world.sent += index.nbytes + values.nbytes
+    communicator.sent += index.nbytes + values.nbytes
 
 
 def _sum(indices: Sequence[Tensor], rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Rows by number, summed over processes, none of which has a number twice."""
+    """Rows by index, summed over processes, each of which has an index at most once."""
     distinct, place = torch.unique(torch.cat(list(indices)), return_inverse=True)
     total = rows[0].new_zeros(len(distinct), rows[0].size(1))
-    # One after the other, so that all processes sum in the same order, and keep the same bits.
-    for where, theirs in zip(place.split([len(index) for index in indices]), rows, strict=True):
-        total.index_copy_(0, where, total.index_select(0, where).add_(theirs))
+    # In the same order on all processes, so that the bits are the same.
+    for where, part in zip(place.split([len(index) for index in indices]), rows, strict=True):
+        total.index_copy_(0, where, total.index_select(0, where).add_(part))
     return distinct, total
+
+
+def gather_padded(values: Tensor, lengths: list[int], group: dist.ProcessGroup | None = None) -> list[Tensor]:
+    """Tensors ``[n, *]`` of all processes with known lengths; collectives need equal lengths, hence the padding."""
+    longest = max(lengths)
+    padded = F.pad(values, [0, 0] * (values.dim() - 1) + [0, longest - len(values)])
+    gathered = [torch.empty_like(padded) for _ in lengths]
+    dist.all_gather(gathered, padded.contiguous(), group=group)
+    return [part[:length] for part, length in zip(gathered, lengths, strict=True)]

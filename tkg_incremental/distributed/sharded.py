@@ -1,4 +1,4 @@
-"""Models whose entity tables are spread over the processes, because they fit into none of them."""
+"""Models whose entity tables are divided among processes, because no process can hold them whole."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
+from tkg_incremental.communicator import Communicator
+from tkg_incremental.distributed.communicator import DistributedCommunicator
 from tkg_incremental.distributed.shards import Lookup, Shards
-from tkg_incremental.distributed.world import Processes, World
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis, Encoder
+from tkg_incremental.optim.touched_rows import TouchedRows
 
-# Initial values drawn at a time: every process draws all of them, and keeps its own.
+# Initial values drawn at a time: every process draws all of them and keeps its own.
 _ROWS_AT_A_TIME = 1 << 16
 
 
 class ShardedEncoder(Encoder):
-    """What an encoder becomes when its entity tables are spread over processes.
+    """An encoder whose entity tables are divided among processes.
 
-    Its entity tables are parameters of type :class:`~torch.distributed.tensor.DTensor`, sharded by rows. To look rows
-    up is something the processes do together: all of them have to ask, at the same time.
+    Its entity tables are parameters of type :class:`~torch.distributed.tensor.DTensor`, sharded by rows. Rows are looked
+    up collectively: all processes have to do it at the same time.
     """
 
-    # It is worth it for one process and not for another, and then they would not ask at the same time.
+    # Whether it pays off may differ between processes, and then their look-ups would not match.
     encodes_together = False
+    is_sharded = True
     shards: Shards
     local: dict[str, Tensor]
     _lookup: Lookup
@@ -35,20 +39,39 @@ class ShardedEncoder(Encoder):
             return super().rows(name, index)
         return self._lookup.rows(name, index)
 
-    def takes_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:
+    def uses_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:
         return False
 
     def tables(self, axis: Axis | None = None) -> dict[str, nn.Parameter]:
-        """Tables as this process has them: its own rows, of those that are spread."""
+        """The tables of this process: of sharded ones, its own rows."""
         tables: dict[str, Any] = super().tables(axis)
         return {name: self.local.get(name, table) for name, table in tables.items()}
 
+    def replicated_tables(self) -> dict[str, nn.Parameter]:
+        return {name: table for name, table in self.tables().items() if name not in self.local}
+
+    def make_touched_rows(self) -> TouchedRows:
+        return ShardedRows(self)
+
+    def row_ids(self, name: str, index: Tensor) -> Tensor:
+        return index + self.shards.begin if name in self.local else index
+
+    def gradient_norm(self, gradients: dict[str, Tensor]) -> Tensor:
+        """Over the rows of all processes; replicated tables count once."""
+        squares = torch.zeros(2, dtype=torch.double, device=next(iter(gradients.values())).device)
+        for name, gradient in gradients.items():
+            squares[int(name in self.local)] += gradient.double().square().sum()
+        communicator = self.shards.communicator
+        with communicator.translate_errors("the norm of a gradient"):
+            dist.all_reduce(squares[1:], group=communicator.group)
+        return squares.sum().sqrt().to(gradient.dtype)
+
     @torch.no_grad()
-    def initialise(
+    def initialize(
         self, axis: Axis, index: Tensor, generator: torch.Generator | None = None, only: str | None = None
     ) -> None:
         if axis != "entity":
-            super().initialise(axis, index, generator, only)
+            super().initialize(axis, index, generator, only)
             return
         for name, table in self.local.items():
             if only in (None, name):
@@ -64,11 +87,31 @@ class ShardedEncoder(Encoder):
         super().put(name, index, rows)
 
     def expand(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("tables that are spread over processes cannot grow; make them large enough")
+        raise NotImplementedError("sharded tables cannot grow; make them large enough")
 
     def only_own(self) -> Encoder:
-        """This encoder for the rows of this process, by their global numbers, without asking anybody."""
+        """This encoder for the rows of this process, addressed by entity ids, without communication."""
         return self.with_rows_of(_OwnRows(self))
+
+
+class ShardedRows(TouchedRows):
+    """Former values of the rows this process moves; those of other processes are looked up there.
+
+    Args:
+        encoder: The encoder about to learn.
+    """
+
+    def __init__(self, encoder: ShardedEncoder) -> None:
+        super().__init__(encoder.tables())
+        names = self._sharded = list(encoder.local)
+
+        def read(places: Tensor) -> Sequence[Tensor]:
+            return [super(ShardedRows, self).look_up(name, places) for name in names]
+
+        self._lookup = Lookup(encoder.shards, names, read)
+
+    def look_up(self, name: str, index: Tensor) -> Tensor:
+        return self._lookup.rows(name, index) if name in self._sharded else super().look_up(name, index)
 
 
 class _OwnRows:
@@ -82,22 +125,22 @@ class _OwnRows:
         return encoder.local[name][index - encoder.shards.begin]
 
 
-def shard_entities(make: Callable[[], TKGModel], world: World, seed: int = 0, device: str = "cpu") -> TKGModel:
-    """A model with its entity tables spread over the processes, row by row; no process ever holds a whole one.
+def shard_entities(make: Callable[[], TKGModel], communicator: Communicator, seed: int = 0, device: str = "cpu") -> TKGModel:
+    """A model with its entity tables divided among the processes by rows; no process ever holds a whole one.
 
-    It has the same initial values as the model that one process makes. It is learnt with the row-wise optimiser from
-    sampled negatives, and ranks candidates shard by shard. Its ``state_dict()`` is made of distributed tensors, for
+    It has the same initial values as the model of a single process. It is trained with a row-wise optimizer and
+    sampled negatives, and ranks candidates shard by shard. Its ``state_dict()`` has distributed tensors, for
     :mod:`torch.distributed.checkpoint`.
 
     Args:
         make: Makes the model, as in ``lambda: DE(num_entities, num_relations, num_steps)``.
-        world: The processes.
+        communicator: The processes.
         seed: Seed of the initial values.
         device: Where this process keeps its rows.
     """
-    if not isinstance(world, Processes):
+    if not isinstance(communicator, DistributedCommunicator):
         return make().to(device)
-    # Here, because they take a while to import, and few need them.
+    # Imported here, because it takes a while and few need it.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard
 
@@ -106,8 +149,8 @@ def shard_entities(make: Callable[[], TKGModel], world: World, seed: int = 0, de
     encoder: Any = model.encoder
     kind = type(encoder)
     encoder.__class__ = type(f"Sharded{kind.__name__}", (ShardedEncoder, kind), {})
-    shards = encoder.shards = Shards(encoder.sizes["entity"], world)
-    mesh = init_device_mesh(torch.device(device).type, (world.size,))
+    shards = encoder.shards = Shards(encoder.sizes["entity"], communicator)
+    mesh = init_device_mesh(torch.device(device).type, (communicator.size,))
     encoder.local = {}
     for name, axis in encoder.axes.items():
         table = encoder.get_parameter(name)
@@ -133,14 +176,3 @@ def shard_entities(make: Callable[[], TKGModel], world: World, seed: int = 0, de
     encoder._lookup = Lookup(shards, list(tables), read, receive)
     encoder.reset_parameters(torch.Generator().manual_seed(seed))
     return model
-
-
-def is_sharded(model: TKGModel) -> bool:
-    """Whether the model's entity tables are spread over processes."""
-    return isinstance(model.encoder, ShardedEncoder)
-
-
-def whole_parameters(model: TKGModel) -> list[nn.Parameter]:
-    """The parameters that every process has whole."""
-    spread = model.encoder.local if isinstance(model.encoder, ShardedEncoder) else {}
-    return [parameter for name, parameter in model.named_parameters() if name.removeprefix("encoder.") not in spread]

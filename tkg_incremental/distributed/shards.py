@@ -1,4 +1,4 @@
-"""Rows of tables that no process has whole: who has which, and how the others get at them."""
+"""Rows of sharded tables: which process has them, and how others look them up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from tkg_incremental.distributed.world import Processes
+from tkg_incremental.distributed.communicator import DistributedCommunicator
 
 #: Rows of every table at some local places.
 Read = Callable[[Tensor], Sequence[Tensor]]
@@ -19,33 +19,33 @@ Receive = Callable[[Tensor, Sequence[Tensor]], None]
 
 
 class Shards:
-    """Which rows are whose: one stretch a process, as torch's ``Shard(0)`` deals them.
+    """Which process has which rows: one contiguous range per process, as in torch's ``Shard(0)``.
 
     Args:
-        total: How many rows there are.
-        world: The processes.
+        total: Number of rows.
+        communicator: The processes.
     """
 
-    def __init__(self, total: int, world: Processes) -> None:
-        self.total, self.world = total, world
-        self.stride = -(-total // world.size)
-        self.begin, self.end = (min(total, self.stride * (world.rank + i)) for i in range(2))
+    def __init__(self, total: int, communicator: DistributedCommunicator) -> None:
+        self.total, self.communicator = total, communicator
+        self.stride = -(-total // communicator.size)
+        self.begin, self.end = (min(total, self.stride * (communicator.rank + i)) for i in range(2))
 
     def own(self, index: Tensor) -> Tensor:
-        """Whether rows are this process', ``[*] → [*]``."""
+        """Whether this process has the rows, ``[*] → [*]``."""
         return (index >= self.begin) & (index < self.end)
 
     def route(self, wanted: Tensor) -> Route:
-        """The way to rows ``[n]`` that ascend, and differ. Every process has to ask, if only for nothing."""
-        device, size = wanted.device, self.world.size
+        """The route to distinct, ascending rows ``[n]``. Every process has to call it, also for no rows."""
+        device, size = wanted.device, self.communicator.size
         edges = torch.arange(size + 1, device=device) * self.stride
         to_each = torch.searchsorted(wanted, edges).diff()
-        with self.world.talking("rows"):
+        with self.communicator.translate_errors("rows"):
             from_each = torch.empty_like(to_each)
-            dist.all_to_all_single(from_each, to_each, group=self.world.group)
+            dist.all_to_all_single(from_each, to_each, group=self.communicator.group)
             ask, asked = to_each.tolist(), from_each.tolist()
             places = wanted.new_empty(sum(asked))
-            dist.all_to_all_single(places, wanted, asked, ask, group=self.world.group)
+            dist.all_to_all_single(places, wanted, asked, ask, group=self.communicator.group)
         return Route(self, ask, asked, places - self.begin)
 
     def __repr__(self) -> str:
@@ -53,46 +53,46 @@ class Shards:
 
 
 class Route:
-    """The way between this process' wishes and the rows' owners.
+    """Exchange of rows between this process and their owners.
 
     Args:
-        shards: Whose rows are whose.
-        ask: How many rows this process wants of each.
-        asked: How many rows each wants of this one.
-        places: ``[sum(asked)]`` which of its own rows those are.
+        shards: Which process has which rows.
+        ask: Number of rows this process needs from each.
+        asked: Number of rows each process needs from this one.
+        places: ``[sum(asked)]`` their local positions.
     """
 
     def __init__(self, shards: Shards, ask: list[int], asked: list[int], places: Tensor) -> None:
         self._shards, self._ask, self._asked, self.places = shards, ask, asked, places
 
     def fetch(self, rows: Tensor) -> Tensor:
-        """What was asked for, from what each was asked for: ``[sum(asked), d] → [n, d]``."""
+        """Sends requested rows to the processes that need them: ``[sum(asked), d] → [n, d]``."""
         return self._send(rows, self._asked, self._ask)
 
     def give_back(self, rows: Tensor) -> Tensor:
-        """The other way: ``[n, d] → [sum(asked), d]``."""
+        """The opposite direction: ``[n, d] → [sum(asked), d]``."""
         return self._send(rows, self._ask, self._asked)
 
     def _send(self, rows: Tensor, out: list[int], into: list[int]) -> Tensor:
-        world = self._shards.world
+        communicator = self._shards.communicator
         received = rows.new_empty(sum(into), rows.size(1))
-        with world.talking("rows"):
-            dist.all_to_all_single(received, rows.contiguous(), into, out, group=world.group)
-        world.sent += (sum(out) - out[world.rank]) * rows.size(1) * rows.element_size()
+        with communicator.translate_errors("rows"):
+            dist.all_to_all_single(received, rows.contiguous(), into, out, group=communicator.group)
+        communicator.sent += (sum(out) - out[communicator.rank]) * rows.size(1) * rows.element_size()
         return received
 
 
 class Lookup:
-    """Rows of sharded tables by their global number. What a batch needs of all tables comes in one exchange.
+    """Rows of sharded tables by id. The rows of all tables come in one exchange.
 
-    An encoder asks its tables one by one, with the same tensor of numbers, and processes may do so in another order:
-    the first question brings the rows of all tables, and the others find them there.
+    An encoder looks up its tables one by one with the same index tensor, and processes may do so in different orders:
+    the first look-up fetches the rows of all tables, and the others use them.
 
     Args:
-        shards: Whose rows are whose.
-        names: The tables.
-        read: Reads rows of all of them.
-        receive: Takes their gradients; without it nothing is learnt.
+        shards: Which process has which rows.
+        names: Names of the tables.
+        read: Reads rows of all tables.
+        receive: Receives their gradients; :obj:`None` for frozen tables.
     """
 
     def __init__(self, shards: Shards, names: Sequence[str], read: Read, receive: Receive | None = None) -> None:
@@ -108,7 +108,7 @@ class Lookup:
             distinct = _Fetch.apply(self._anchor, wanted, self.shards, self._read, self._receive)
             self._place, self._index = place, index
             self._found = dict(zip(self._names, distinct, strict=True))
-        # Each once: who asks again wants to know what has changed.
+        # Each once: a second look-up must see changed values.
         return torch.nn.functional.embedding(self._place, self._found.pop(name))
 
 
@@ -117,7 +117,7 @@ class _Fetch(torch.autograd.Function):
     def forward(
         ctx: Any, anchor: Tensor, wanted: Tensor, shards: Shards, read: Read, receive: Receive | None
     ) -> tuple[Tensor, ...]:
-        ctx.route, ctx.size, ctx.receive = shards.route(wanted), shards.world.size, receive
+        ctx.route, ctx.size, ctx.receive = shards.route(wanted), shards.communicator.size, receive
         tables = read(ctx.route.places)
         ctx.widths = [table.size(1) for table in tables]
         return ctx.route.fetch(torch.cat(list(tables), dim=1)).split(ctx.widths, dim=1)
@@ -125,7 +125,7 @@ class _Fetch(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        # The mean over the processes, as for tables that all of them have.
+        # The mean over the processes, as for replicated tables.
         received = ctx.route.give_back(torch.cat(gradients, dim=1).div_(ctx.size))
         ctx.receive(ctx.route.places, received.split(ctx.widths, dim=1))
         return None, None, None, None, None

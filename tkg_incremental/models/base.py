@@ -1,9 +1,8 @@
-"""A model: an encoder, a decoder, and the questions one can ask it."""
+"""A model: an encoder, a decoder, and the queries it answers."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,11 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from tkg_incremental.data.catalog import Catalog
+from tkg_incremental.data.timeline import Timeline
+from tkg_incremental.loader.batch import TKGBatch
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder, RowSource
-from tkg_incremental.ops.answers import HEAD, REL, TAIL, TIME, Side, query_columns
+from tkg_incremental.models.encoding import EncodedBatch, ends_of
+from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
 from tkg_incremental.ops.scores import all_scores
-from tkg_incremental.ops.shared import Places, SharedTable
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.base import TKGDataset
@@ -33,15 +34,22 @@ class TKGModel(nn.Module):
     \mathbf{z}^t_o)`.
 
     Args:
-        encoder: Gives the vectors of entities and relations at a step.
-        decoder: Gives the score of three vectors.
+        encoder: Computes the vectors of entities and relations at a step.
+        decoder: Computes the score of three vectors.
         catalog: Names and times, for :meth:`query`.
+        reciprocal: Whether the encoder has two rows per relation, ``2r`` and ``2r + 1``, the second for the inverse
+            relation. A head query :math:`(?, r, o, t)` is then answered as the tail query :math:`(o, r^{-1}, ?, t)`.
     """
 
-    def __init__(self, encoder: Encoder, decoder: Decoder, catalog: Catalog | None = None) -> None:
+    #: Whether the model is a former state that does not learn.
+    is_frozen = False
+
+    def __init__(
+        self, encoder: Encoder, decoder: Decoder, catalog: Catalog | None = None, reciprocal: bool = False
+    ) -> None:
         super().__init__()
-        self.encoder, self.decoder, self.catalog = encoder, decoder, catalog
-        #: What the named models were made with, so that a saved one can be made again.
+        self.encoder, self.decoder, self.catalog, self.reciprocal = encoder, decoder, catalog, reciprocal
+        #: Arguments of the named models, to construct a saved one again.
         self.options: dict[str, Any] = {}
 
     @property
@@ -49,83 +57,73 @@ class TKGModel(nn.Module):
         return next(self.parameters()).device
 
     def frozen_copy(self) -> FrozenModel:
-        """A copy that does not learn: what the model knew before a step."""
-        twin = FrozenModel(copy.deepcopy(self.encoder), copy.deepcopy(self.decoder), self.catalog)
-        return twin.requires_grad_(False)
+        """A copy that does not learn."""
+        parts = copy.deepcopy(self.encoder), copy.deepcopy(self.decoder)
+        return FrozenModel(*parts, self.catalog, self.reciprocal).requires_grad_(False)
 
     def frozen_view(self, former: RowSource) -> FrozenModel:
-        """The model with its rows as ``former`` remembers them: like a frozen copy, without the copy."""
-        return FrozenModel(self.encoder.with_rows_of(former), self.decoder, self.catalog)
+        """The model with the rows that ``former`` provides: like a frozen copy, without the copy."""
+        return FrozenModel(self.encoder.with_rows_of(former), self.decoder, self.catalog, self.reciprocal)
 
-    def encode(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Vectors of heads, relations and tails, ``[B, 4] → 3 × [B, d]``."""
-        head, tail = self.encode_ends(rows)
-        return head, self.encoder.relation(rows[:, REL], rows[:, TIME]), tail
+    # Training ------------------------------------------------------------------------------------------
 
-    def encode_ends(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of heads and tails, ``[B, 4] → 2 × [B, d]``."""
-        # One look-up for both; by a stride, as a list of columns would travel to the device with every batch.
-        ends = self.encoder.entity(rows[:, HEAD : TAIL + 1 : TAIL - HEAD], rows[:, TIME, None])
-        return ends[:, 0], ends[:, 1]
+    def encode(self, batch: TKGBatch, timeline: Timeline) -> EncodedBatch:
+        """The vectors of all entities of a batch, each (entity, time) pair once."""
+        return EncodedBatch(self, batch, timeline)
 
-    def forward(self, rows: Tensor) -> Tensor:
-        """Scores of rows, ``[B, 4] → [B]``."""
-        return self.decoder(*self.encode(rows))
+    def encode_pool(self, entities: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
+        """Vectors of the first ``sizes[i]`` entities at ``steps[i]``, and where each step begins among them."""
+        return self.encoder.encode_known(entities, steps, sizes), [0, *accumulate(sizes[:-1])]
 
-    def query_vectors(self, rows: Tensor, side: Side) -> Tensor:
-        """What candidates for ``side`` of each row are compared with, ``[B, 4] → [B, d]``."""
-        given, _ = query_columns(side)
-        time = rows[:, TIME]
-        return self.decoder.query(
-            self.encoder.entity(rows[:, given], time), self.encoder.relation(rows[:, REL], time), side
-        )
+    def relation_rows(self, rel: Tensor, side: Side) -> Tensor:
+        """Rows of the encoder's relation tables for queries of one side, ``[*] → [*]``."""
+        return 2 * rel + (side == "head") if self.reciprocal else rel
 
-    def both_queries(self, head: Tensor, rel: Tensor, tail: Tensor) -> Tensor:
-        """Query vectors for tails, then for heads, ``3 × [B, d] → [2B, d]``: what a loss over both sides needs."""
-        return torch.cat([self.decoder.query(head, rel, "tail"), self.decoder.query(tail, rel, "head")])
+    def relation_vectors(self, rel: Tensor, time: Tensor, side: Side) -> Tensor:
+        """Vectors of relations for queries of one side, ``[*] → [*, d]``."""
+        return self.encoder.relation(self.relation_rows(rel, side), time)
 
-    def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
-        """Vectors of entities at one step, ``[n] → [n, d]``: encoded once for all queries of that step."""
-        return self.encoder.known(entities, [time], [len(entities)])
+    def query_of(self, given: Tensor, rel: Tensor, side: Side) -> Tensor:
+        """Query vectors from the vectors of given entities and of relations, ``2 × [*, d] → [*, d]``."""
+        return self.decoder.query(given, rel, "tail" if self.reciprocal else side)
 
-    def score_all(self, rows: Tensor, side: Side, candidates: Tensor) -> Tensor:
-        """Every row against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
-        return all_scores(self.query_vectors(rows, side), candidates, self.decoder.similarity)
-
-    def encode_places(
-        self, places: Sequence[tuple[Tensor, Tensor]], order: Tensor, num_known: Tensor
-    ) -> tuple[SharedTable, list[Places]]:
-        """Encodes each (entity, step) that occurs once.
+    def both_queries(self, head: Tensor, tail: Tensor, quads: Tensor, rel: Tensor) -> Tensor:
+        """Query vectors for tails, then for heads, ``[2B, d]``.
 
         Args:
-            places: Pairs of ``[R, K]`` entities as places in ``order``, and ``[R]`` the step of each row.
-            order: Entities by first appearance.
-            num_known: How many of them are known at each step.
-
-        Returns:
-            A table of vectors, and for each of ``places`` where in it its entities stand.
+            head: ``[B, d]`` vectors of heads.
+            tail: ``[B, d]`` vectors of tails.
+            quads: ``[B, 4]``.
+            rel: ``[B, d]`` vectors of the relations for tail queries.
         """
-        times = [time for _, time in places]
-        steps, which = torch.unique(torch.cat(times), return_inverse=True)
-        step_of = which.split([len(time) for time in times])
-        occurrences = sum(columns.numel() for columns, _ in places)
-        known_at, sizes = torch.stack([steps, num_known[steps]]).tolist()
-        if sum(sizes) <= occurrences:
-            # Every known entity occurs many times: encode them all, without looking.
-            table, first = self._encode_known(order, known_at, sizes)
-            start = torch.tensor(first, device=order.device)
-            known = [Places(columns, start[of]) for of, (columns, _) in zip(step_of, places, strict=True)]
-            return SharedTable(table), known
-        # A few of many: encode those that occur.
-        all_pairs = [of[:, None] * len(order) + columns for of, (columns, _) in zip(step_of, places, strict=True)]
-        pairs, index = torch.unique(torch.cat([some.flatten() for some in all_pairs]), return_inverse=True)
-        table = self.encoder.entity(order[pairs % len(order)], steps[pairs // len(order)])
-        parts = index.split([some.numel() for some in all_pairs])
-        return SharedTable(table), [Places(part.view_as(some)) for part, some in zip(parts, all_pairs, strict=True)]
+        inverse = self.relation_vectors(quads[:, REL], quads[:, TIME], "head") if self.reciprocal else rel
+        return torch.cat([self.query_of(head, rel, "tail"), self.query_of(tail, inverse, "head")])
 
-    def _encode_known(self, order: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
-        """All entities known at some steps, and where each step begins among them."""
-        return self.encoder.known(order, steps, sizes), [0, *accumulate(sizes[:-1])]
+    # Scores --------------------------------------------------------------------------------------------
+
+    def forward(self, quads: Tensor) -> Tensor:
+        """Scores of quads, ``[B, 4] → [B]``: with reciprocal relations the mean of both directions."""
+        head, tail = self.encoder.entity(ends_of(quads), quads[:, TIME, None]).unbind(1)
+        time, rel = quads[:, TIME], quads[:, REL]
+        score = self.decoder(head, self.relation_vectors(rel, time, "tail"), tail)
+        if not self.reciprocal:
+            return score
+        return (score + self.decoder(tail, self.relation_vectors(rel, time, "head"), head)) / 2
+
+    def query_vectors(self, quads: Tensor, side: Side) -> Tensor:
+        """Query vectors for ``side`` of each quad, ``[B, 4] → [B, d]``."""
+        given, _ = query_columns(side)
+        time = quads[:, TIME]
+        entity = self.encoder.entity(quads[:, given], time)
+        return self.query_of(entity, self.relation_vectors(quads[:, REL], time, side), side)
+
+    def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
+        """Vectors of entities at one step, ``[n] → [n, d]``."""
+        return self.encoder.encode_known(entities, [time], [len(entities)])
+
+    def score_all(self, quads: Tensor, side: Side, candidates: Tensor) -> Tensor:
+        """Every query against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
+        return all_scores(self.query_vectors(quads, side), candidates, self.decoder.similarity)
 
     def expand(
         self,
@@ -134,7 +132,9 @@ class TKGModel(nn.Module):
         num_steps: int | None = None,
         generator: torch.Generator | None = None,
     ) -> TKGModel:
-        """Makes room for new entities, relations or steps; known rows keep their values."""
+        """Makes room for new entities, relations or steps; existing rows keep their values."""
+        if num_relations is not None and self.reciprocal:
+            num_relations *= 2
         self.encoder.expand(num_entities, num_relations, num_steps, generator)
         return self
 
@@ -185,18 +185,20 @@ class TKGModel(nn.Module):
 
 
 class FrozenModel(TKGModel):
-    """A model that does not change, and so need not encode the same entities twice."""
+    """A model that does not change, so that the vectors of a pool are computed once per step."""
 
-    def __init__(self, encoder: Encoder, decoder: Decoder, catalog: Catalog | None = None) -> None:
-        super().__init__(encoder, decoder, catalog)
+    is_frozen = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._encoded: Tensor | None = None
         self._first: dict[tuple[int, int], int] = {}
 
-    def _encode_known(self, order: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
+    def encode_pool(self, entities: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
         wanted = list(zip(steps, sizes, strict=True))
         new = [each for each in wanted if each not in self._first]
         if new:
-            table, first = super()._encode_known(order, *map(list, zip(*new, strict=True)))
+            table, first = super().encode_pool(entities, *map(list, zip(*new, strict=True)))
             begin = 0 if self._encoded is None else len(self._encoded)
             self._first |= {each: begin + start for each, start in zip(new, first, strict=True)}
             self._encoded = table if self._encoded is None else torch.cat([self._encoded, table])

@@ -1,4 +1,4 @@
-"""Models in files: weights, names and times in one, so that a query needs nothing else."""
+"""Models in files: weights, names and times together, so that a query needs nothing else."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.storage import CorruptFileError, load_verified, save_verified
 
 
+def can_save(model: TKGModel) -> bool:
+    """Whether :func:`load_model` could construct a saved model again."""
+    return type(model).__name__ in ZOO
+
+
 def save_model(model: TKGModel, path: str | os.PathLike[str]) -> None:
-    """Saves a model of the zoo with its names; the file is whole or not there."""
-    if type(model).__name__ not in ZOO:
-        raise TypeError(f"model must be one of the zoo, {', '.join(ZOO)} (got {type(model).__name__})")
+    """Saves a model with its names. The file is written atomically.
+
+    Args:
+        model: The model.
+        path: The file.
+    """
     state: dict[str, Any] = {
         "model": type(model).__name__,
         "options": model.options,
@@ -27,20 +35,58 @@ def save_model(model: TKGModel, path: str | os.PathLike[str]) -> None:
     save_verified(state, path)
 
 
-def load_model(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> TKGModel:
-    """Loads what :func:`save_model` wrote. No code of the file is run.
+def load_model(
+    path: str | os.PathLike[str], device: str | torch.device = "cpu", model: TKGModel | None = None
+) -> TKGModel:
+    """Loads what :func:`save_model` wrote. No code in the file is executed.
 
     Args:
         path: The file.
         device: Where to put the model.
+        model: A model of the same sizes to load the weights into, for models that are not in the zoo.
     """
     state = load_verified(path, map_location=device)
-    if not isinstance(state, dict) or state.get("model") not in ZOO:
-        found = state.get("model") if isinstance(state, dict) else type(state).__name__
-        raise CorruptFileError(path, f"expected a model of the zoo ({', '.join(ZOO)}; got {found!r})")
-    sizes = state["sizes"]
-    model = ZOO[state["model"]](sizes["entity"], sizes["relation"], sizes["time"], **state["options"])
-    model.load_state_dict(state["weights"])
-    if state["catalog"] is not None:
-        model.catalog = Catalog.from_state(state["catalog"])
+    parts = {"model", "options", "sizes", "weights", "catalog"}
+    if not isinstance(state, dict) or not state.keys() >= parts:
+        raise CorruptFileError(path, "it is no saved model")
+    if model is None:
+        model = _construct(state, path)
+    _check_weights(model, state["weights"], path)
+    try:
+        model.load_state_dict(state["weights"])
+        if state["catalog"] is not None:
+            model.catalog = Catalog.from_state(state["catalog"])
+    except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptFileError(path, f"its contents do not fit a model: {error!r}") from error
     return model.to(device).eval()
+
+
+def _construct(state: dict[str, Any], path: str | os.PathLike[str]) -> TKGModel:
+    name, sizes, options = state["model"], state["sizes"], state["options"]
+    if name not in ZOO:
+        raise TypeError(
+            f"'{path}' is a {name!r}, which is not in the zoo ({', '.join(ZOO)}): construct one of the same sizes and "
+            "pass it as load_model(path, model=…)"
+        )
+    try:
+        relations = sizes["relation"] // (2 if options.get("reciprocal") else 1)
+        with torch.device("meta"):  # no memory is allocated for sizes that the weights do not have
+            model = ZOO[name](sizes["entity"], relations, sizes["time"], **options)
+        _check_weights(model, state["weights"], path)
+    except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptFileError(path, f"its contents do not fit a model: {error!r}") from error
+    return model.to_empty(device="cpu")
+
+
+def _check_weights(model: TKGModel, weights: Any, path: str | os.PathLike[str]) -> None:
+    """Compares names, shapes, types and memory layout before anything is copied."""
+    wanted = model.state_dict()
+    if not isinstance(weights, dict) or weights.keys() != wanted.keys():
+        raise CorruptFileError(path, "its weights have other names than the model's")
+    for name, value in weights.items():
+        expected = wanted[name]
+        if not isinstance(value, torch.Tensor) or value.shape != expected.shape or value.dtype != expected.dtype:
+            found = f"{value.dtype} {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+            raise CorruptFileError(path, f"{name} must be {expected.dtype} {list(expected.shape)} (got {found})")
+        if not value.is_contiguous():
+            raise CorruptFileError(path, f"{name} must be contiguous (got strides {value.stride()})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,29 +12,42 @@ from torch.autograd.function import once_differentiable
 from tkg_incremental.ops.scores import Similarity, all_scores
 
 
+class Group(NamedTuple):
+    """Queries that share their candidates.
+
+    Args:
+        rows: The queries.
+        start: First row of the table that is a candidate.
+        width: Number of candidates.
+        limits: ``[n]`` number of candidates of each query, if some of them have fewer; :obj:`None` otherwise.
+    """
+
+    rows: slice
+    start: int
+    width: int
+    limits: Tensor | None = None
+
+
 def one_vs_all_loss(
     query: Tensor,
     table: Tensor,
     positive: Tensor,
-    group_sizes: Sequence[int],
-    widths: Sequence[int],
+    groups: Sequence[Group],
     masks: Sequence[tuple[Tensor, Tensor]],
     similarity: Similarity,
 ) -> Tensor:
-    r"""The sum over rows of :math:`-\log \frac{\exp(p)}{\exp(p) + \sum_{c \notin mask} \exp(\mathrm{sim}(q, c))}`.
-
-    Rows come in groups; each group has its own candidates.
+    r"""The sum over queries of :math:`-\log \frac{\exp(p)}{\exp(p) + \sum_{c \notin mask} \exp(\mathrm{sim}(q, c))}`.
 
     Args:
-        query: ``[S, B, d]`` query vectors of ``S`` sides, rows by group.
-        table: ``[sum(widths), d]`` candidates, group after group.
+        query: ``[S, B, d]`` query vectors of ``S`` sides.
+        table: ``[N, d]`` vectors of candidates.
         positive: ``[S, B]`` scores of the true answers.
-        group_sizes: Rows of each group.
-        widths: Candidates of each group.
-        masks: For each side, (row, column) pairs of scores that do not count, by ascending row: the true answers.
+        groups: Queries and their candidates, by ascending rows.
+        masks: For each side, (row, column) pairs that do not count, the true answers, by ascending row; a column
+            counts from the start of the group.
         similarity: How queries and candidates are compared.
     """
-    return _OneVsAll.apply(query, table, positive, group_sizes, widths, masks, similarity)
+    return _OneVsAll.apply(query, table, positive, groups, masks, similarity)
 
 
 class _OneVsAll(torch.autograd.Function):
@@ -49,28 +62,26 @@ class _OneVsAll(torch.autograd.Function):
         query: Tensor,
         table: Tensor,
         positive: Tensor,
-        group_sizes: Sequence[int],
-        widths: Sequence[int],
+        groups: Sequence[Group],
         masks: Sequence[tuple[Tensor, Tensor]],
         similarity: Similarity,
     ) -> Tensor:
         grad_query, grad_table = torch.empty_like(query), torch.zeros_like(table)
         grad_positive = torch.empty_like(positive)
         loss = positive.new_zeros(())
-        bounds = torch.tensor([0, *group_sizes]).cumsum(0)
-        starts, bounds = bounds.tolist(), bounds.to(query.device)
+        bounds = torch.tensor([0, *(group.rows.stop for group in groups)], device=query.device)
         mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
-        parts = zip(table.split(list(widths)), grad_table.split(list(widths)), strict=True)
-        for group, (candidates, grad_candidates) in enumerate(parts):
-            start = starts[group]
+        for number, (rows, start, width, limits) in enumerate(groups):
+            candidates, grad_candidates = table[start : start + width], grad_table[start : start + width]
             for side, (row, column) in enumerate(masks):
-                rows = slice(start, starts[group + 1])
                 vectors, true = query[side, rows], positive[side, rows]
                 # Under autocast the product has fewer bits than the sums and logarithms below need.
                 scores = all_scores(vectors, candidates, similarity).to(true.dtype)
                 distance = None if similarity == "dot" else scores.neg()
-                masked = slice(mask_bounds[side][group], mask_bounds[side][group + 1])
-                scores[row[masked] - start, column[masked]] = -torch.inf
+                masked = slice(mask_bounds[side][number], mask_bounds[side][number + 1])
+                scores[row[masked] - rows.start, column[masked]] = -torch.inf
+                if limits is not None:
+                    scores.masked_fill_(torch.arange(width, device=query.device) >= limits[:, None], -torch.inf)
                 peak = torch.maximum(scores.amax(1), true)
                 softmax = scores.sub_(peak[:, None]).exp_()
                 own = (true - peak).exp()
@@ -88,7 +99,7 @@ class _OneVsAll(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, table, positive = ctx.saved_tensors
         # In place: a graph is walked once here, and these are ours.
-        return query.mul_(grad), table.mul_(grad), positive.mul_(grad), None, None, None, None
+        return query.mul_(grad), table.mul_(grad), positive.mul_(grad), None, None, None
 
 
 def _gradients(

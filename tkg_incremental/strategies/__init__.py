@@ -1,38 +1,41 @@
-r"""Strategies: what to learn from at each step, as terms over views."""
+r"""Strategies: what to learn at each step, as terms over views."""
 
-from tkg_incremental.strategies.lapse import Lapse, Unreplaced
-from tkg_incremental.strategies.step import Step
+from tkg_incremental.strategies.context import TrainingContext
+from tkg_incremental.strategies.contrast import Contrast, UnlikelihoodLoss
+from tkg_incremental.strategies.paper import AGEM, FB, FT, TIE, TR, FBFuture, ReplayOptions
+from tkg_incremental.strategies.regularizers import N3, TemporalSmoothness
 from tkg_incremental.strategies.strategy import Strategy
-from tkg_incremental.strategies.supersede import Contrast, Successors, Supersede
-from tkg_incremental.strategies.terms import Drift, Forget, Link, Losses, Replay, Term
-from tkg_incremental.strategies.views import Added, Current, Deleted, History, Replayed, View, Window
-from tkg_incremental.strategies.zoo import AGEM, FB, FT, TIE, TR, FBFuture
+from tkg_incremental.strategies.supersede import Supersede
+from tkg_incremental.strategies.terms import CrossEntropy, DeletedFacts, Losses, Replay, TemporalRegularization, Term
+from tkg_incremental.strategies.views import Added, Current, Deleted, History, Replayed, Successors, View, Window
 
 __all__ = classes = [
     "AGEM",
     "FB",
     "FT",
+    "N3",
     "TIE",
     "TR",
     "Added",
     "Contrast",
+    "CrossEntropy",
     "Current",
     "Deleted",
-    "Drift",
+    "DeletedFacts",
     "FBFuture",
-    "Forget",
     "History",
-    "Lapse",
-    "Link",
     "Losses",
     "Replay",
+    "ReplayOptions",
     "Replayed",
-    "Step",
     "Strategy",
     "Successors",
     "Supersede",
+    "TemporalRegularization",
+    "TemporalSmoothness",
     "Term",
-    "Unreplaced",
+    "TrainingContext",
+    "UnlikelihoodLoss",
     "View",
     "Window",
 ]

@@ -1,7 +1,8 @@
-"""A strategy: the terms of its loss, and how their gradients are put together."""
+"""A strategy: the terms of its loss, and how their gradients are combined."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from torch import Tensor, nn
@@ -12,29 +13,33 @@ from tkg_incremental.strategies.terms import Losses, Term
 
 
 class Strategy:
-    """What a model learns from at each step.
+    """What a model learns at each step.
 
     Args:
-        terms: The terms of the loss.
-        name: How it is called in tables and reports.
+        terms: The terms of the loss. The names of their losses must differ.
+        name: Name in tables and reports.
     """
 
-    #: Learns from all steps at once, instead of one after the other.
+    #: Learns all steps at once, instead of one after the other.
     sees_future = False
-    #: Name of what :meth:`validate` gives.
-    watches = "C@10"
+    #: Name of what :meth:`validate` returns.
+    validation_metric = "C@10"
 
     def __init__(self, terms: Iterable[Term], name: str | None = None) -> None:
         self.terms: Sequence[Term] = tuple(terms)
         self.name = name or type(self).__name__
+        names = Counter(loss for term in self.terms for loss in term.loss_names)
+        for loss, count in names.items():
+            if count > 1:
+                raise ValueError(f"losses must have different names (got {loss!r} {count} times in {self.name})")
 
     def backward(self, losses: Losses, parameters: Sequence[nn.Parameter]) -> None:
-        """Puts gradients on the parameters. The one place to change what a gradient is."""
+        """Puts gradients on the parameters. Override this to change how gradients are combined."""
         total: Tensor = sum(losses.values())  # type: ignore[assignment]
         total.backward()
 
     def validate(self, evaluator: Evaluator, model: TKGModel, time: int) -> float:
-        """What early stopping watches on validation rows of a step, higher is better; NaN without rows."""
+        """What early stopping maximizes, on the validation quads of a step; NaN without quads."""
         return evaluator.current(model, time)
 
     def __add__(self, terms: Iterable[Term]) -> Strategy:

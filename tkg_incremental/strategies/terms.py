@@ -1,4 +1,4 @@
-"""The terms a loss is made of. Each learns from the rows of one view, or from the parameters alone."""
+"""The terms of a loss. A term learns from the quads of one view, or from the parameters alone."""
 
 from __future__ import annotations
 
@@ -9,57 +9,82 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tkg_incremental.strategies.candidates import Negatives, by_time, draw, link_loss, sampled_logits
-from tkg_incremental.strategies.step import Step
+from tkg_incremental.loader.batch import Candidates
+from tkg_incremental.loader.negatives import NegativeSampler
+from tkg_incremental.models.encoding import EncodedTerm
+from tkg_incremental.strategies.context import TrainingContext
 from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
 
 Losses = dict[str, Tensor]
+#: Number of negatives per query, or all known entities that are no true answer.
+Negatives = int | Literal["all"]
 
 
 class Term:
     """One part of a strategy's loss.
 
-    :attr:`view` says which rows it learns from; they are drawn when a step begins and spread over the batches
-    of an epoch. A term without a view is added to every batch.
+    :attr:`view` selects the quads it learns from when a step begins; the loader distributes them over the batches of an
+    epoch and calls :meth:`draw` for the candidates. A term without a view gets every batch.
     """
 
     view: View | None = None
-    #: How strongly the term pulls each row back to its value before the step. Optimisers do so themselves, row by row
-    #: and in place, which costs a fraction of :meth:`losses` and its gradient.
-    pull: float = 0.0
+    #: Names of the losses, unique within a strategy.
+    loss_names: tuple[str, ...] = ()
+    #: Weight of :math:`\\lVert \\theta - \\theta^{t-1} \\rVert^2`, whose gradient optimizers add row by row and in place.
+    anchor_weight: float = 0.0
 
-    def losses(self, step: Step, rows: Tensor) -> Losses:
-        """Weighted losses of a batch by name; ``rows`` is ``[b, 4]``, and never empty if there is a view."""
+    def draw(self, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator) -> Candidates | None:
+        """Candidates of a batch's quads ``[B, 4]``; :obj:`None` if the term needs none."""
+        return None
+
+    def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        """Weighted losses of a batch by name.
+
+        Args:
+            encoded: Scores of the term's quads; :obj:`None` for a term without a view.
+            context: The model, its former state and the step.
+        """
         raise NotImplementedError
 
-    def examples(self, step: Step, rows: int) -> int:
-        """How many labelled facts ``rows`` rows amount to, negatives included."""
-        return rows
+    def num_examples(self, quads: int, known: int) -> int:
+        """Number of labelled facts, negatives included.
 
-    def occurrences(self, rows: int) -> int:
-        """How many entities ``rows`` rows are scored with, as often as they occur, but for those that rows share."""
-        return 2 * rows
-
-
-def own_candidates(negatives: Negatives, shared: bool) -> int:
-    """How many entities a side of a row is scored with, but for those it shares with other rows."""
-    return 1 if negatives == "all" or shared else 1 + negatives
+        Args:
+            quads: Number of quads.
+            known: Number of known entities.
+        """
+        return quads
 
 
-def count_negatives(step: Step, negatives: Negatives) -> int:
-    if negatives == "all":
-        return int(step.timeline.num_known[step.snapshot.time])
-    return negatives
+def draw_negatives(
+    negatives: Negatives, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator, shared: bool
+) -> Candidates | None:
+    return None if negatives == "all" else sampler.draw(quads, negatives, generator, shared)
+
+
+def count_examples(negatives: Negatives, quads: int, known: int) -> int:
+    return quads * 2 * (known if negatives == "all" else negatives)
+
+
+def check_negatives(negatives: Negatives) -> None:
+    if negatives != "all" and negatives < 1:
+        raise ValueError(f"negatives must be 'all' or at least 1 (got {negatives})")
+
+
+def check_weight(name: str, weight: float) -> None:
+    if not weight >= 0:
+        raise ValueError(f"{name} must be at least 0 (got {weight})")
 
 
 @dataclass
-class Link(Term):
-    r""":math:`\alpha_1 L_{CE}`: the true entity against negatives, both sides.
+class CrossEntropy(Term):
+    r""":math:`\alpha_1 L_{CE}`: softmax cross-entropy of the true entity against negatives, tail query + head query,
+    mean over the quads.
 
     Args:
-        view: Rows to learn.
-        negatives: Negatives a side, or ``"all"``.
-        shared: Rows of one time share their negatives.
+        view: Quads to learn.
+        negatives: Negatives per query, or ``"all"``.
+        shared: Quads of one time share their negatives.
         weight: :math:`\alpha_1`.
         name: Name of the loss.
     """
@@ -71,46 +96,61 @@ class Link(Term):
     name: str = "CE"
 
     def __post_init__(self) -> None:
-        if self.negatives != "all" and self.negatives < 1:
-            raise ValueError(f"negatives must be 'all' or at least 1 (got {self.negatives})")
+        check_negatives(self.negatives)
+        check_weight("weight", self.weight)
+        self.loss_names = (self.name,)
 
-    def losses(self, step: Step, rows: Tensor) -> Losses:
-        return {self.name: self.weight * link_loss(step, rows, self.negatives, self.shared)}
+    def draw(self, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator) -> Candidates | None:
+        return draw_negatives(self.negatives, quads, sampler, generator, self.shared)
 
-    def examples(self, step: Step, rows: int) -> int:
-        return rows * 2 * count_negatives(step, self.negatives)
+    def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        assert encoded is not None
+        return {self.name: self.weight * cross_entropy(encoded) / len(encoded.quads)}
 
-    def occurrences(self, rows: int) -> int:
-        return rows * 2 * own_candidates(self.negatives, self.shared)
+    def num_examples(self, quads: int, known: int) -> int:
+        return count_examples(self.negatives, quads, known)
+
+
+def cross_entropy(encoded: EncodedTerm) -> Tensor:
+    """Softmax cross-entropy summed over both queries of all quads; against all known entities if none were drawn."""
+    if encoded.candidates is None:
+        return encoded.one_vs_all_loss()
+    logits = encoded.logits()
+    return F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long, device=logits.device), reduction="sum")
 
 
 @dataclass
-class Forget(Term):
-    r""":math:`\alpha_2 L_{del}`: deleted facts get the label 0, :math:`-\log(1 - \sigma(\phi))`, mean over the rows.
+class DeletedFacts(Term):
+    r""":math:`\alpha_2 L_{del}`: deleted facts get the label 0, :math:`-\log(1 - \sigma(\phi))`, mean over the quads.
 
     Args:
-        view: Facts to let go of.
+        view: Deleted facts.
         weight: :math:`\alpha_2`.
     """
 
     view: View | None = field(default_factory=Deleted)
     weight: float = 1.0
+    loss_names = ("del",)
 
-    def losses(self, step: Step, rows: Tensor) -> Losses:
-        return {"del": self.weight * F.softplus(step.scores(rows)).mean()}
+    def __post_init__(self) -> None:
+        check_weight("weight", self.weight)
+
+    def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        assert encoded is not None
+        return {"del": self.weight * F.softplus(encoded.scores()).mean()}
 
 
 @dataclass
 class Replay(Term):
-    r""":math:`\alpha_3 L_{RCE} + \alpha_4 L_{RKD}`: replayed facts, learnt again and held to what the previous
-    model said of them. Both losses share one scoring of the same candidates, unless the first takes ``"all"``.
+    r""":math:`\alpha_3 L_{RCE} + \alpha_4 L_{RKD}`: cross-entropy of replayed quads, and the divergence from the
+    distribution of the previous model over the same candidates.
 
     Args:
-        view: Facts to replay.
-        negatives: Negatives a side; with ``"all"``, distillation goes by 50 of them.
-        shared: Rows of one time share their negatives.
+        view: Quads to replay.
+        negatives: Negatives per query, or ``"all"``, which needs ``distill=0``.
+        shared: Quads of one time share their negatives.
         weight: :math:`\alpha_3`.
-        distill: :math:`\alpha_4`; with 0 the previous model is not asked.
+        distill: :math:`\alpha_4`; with 0 the previous model is not evaluated.
     """
 
     view: View | None = field(default_factory=Replayed)
@@ -119,37 +159,42 @@ class Replay(Term):
     weight: float = 1.0
     distill: float = 1.0
 
-    def losses(self, step: Step, rows: Tensor) -> Losses:
-        rows = by_time(rows)
-        losses = {}
-        if self.negatives == "all":
-            losses["RCE"] = self.weight * link_loss(step, rows, "all")
-            if not self.distill:
-                return losses
-        sample = draw(step, rows, 50 if self.negatives == "all" else self.negatives, self.shared)
-        log_q = sampled_logits(step.model, step, rows, sample).log_softmax(1)
-        if self.negatives != "all":
-            losses["RCE"] = -self.weight * log_q[:, 0].sum() / len(rows)
+    def __post_init__(self) -> None:
+        check_negatives(self.negatives)
+        check_weight("weight", self.weight)
+        check_weight("distill", self.distill)
+        if self.negatives == "all" and self.distill:
+            raise ValueError(f"distill must be 0 with negatives='all' (got {self.distill})")
+        self.loss_names = ("RCE", "RKD") if self.distill else ("RCE",)
+
+    def draw(self, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator) -> Candidates | None:
+        return draw_negatives(self.negatives, quads, sampler, generator, self.shared)
+
+    def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        assert encoded is not None
+        count = len(encoded.quads)
+        if encoded.candidates is None:
+            return {"RCE": self.weight * encoded.one_vs_all_loss() / count}
+        log_q = encoded.logits().log_softmax(1)
+        losses = {"RCE": -self.weight * log_q[:, 0].sum() / count}
         if self.distill:
-            with torch.no_grad():
-                log_p = sampled_logits(step.previous, step, rows, sample).log_softmax(1)
+            log_p = context.previous_logits(encoded).log_softmax(1)
             divergence = F.kl_div(log_q, log_p, log_target=True, reduction="none").nansum()
-            losses["RKD"] = self.distill * divergence / len(rows)
+            losses["RKD"] = self.distill * divergence / count
         return losses
 
-    def examples(self, step: Step, rows: int) -> int:
-        return rows * 2 * count_negatives(step, self.negatives)
-
-    def occurrences(self, rows: int) -> int:
-        return rows * 2 * own_candidates(self.negatives, self.shared)
+    def num_examples(self, quads: int, known: int) -> int:
+        return count_examples(self.negatives, quads, known)
 
 
 @dataclass
-class Drift(Term):
+class TemporalRegularization(Term):
     r""":math:`\alpha_5 L_{TR}`: the change of every row known at the step before.
 
-    The released code takes the sum of squares, which is what gave the published tables and the default here;
-    the paper writes the norm of each table's change.
+    The released code takes the sum of squares, which gave the published tables and is the default; the paper writes the
+    norm of each table's change. The gradient of the squares is added by the optimizers
+    (:attr:`~tkg_incremental.strategies.Term.anchor_weight`), which costs a fraction of autograd's way; the value is
+    logged at the end of each epoch.
 
     Args:
         weight: :math:`\alpha_5`.
@@ -158,15 +203,16 @@ class Drift(Term):
 
     weight: float = 1.0
     reduction: Literal["squares", "norm"] = "squares"
+    loss_names = ("TR",)
 
     def __post_init__(self) -> None:
+        check_weight("weight", self.weight)
         if self.reduction not in ("squares", "norm"):
             raise ValueError(f"reduction must be 'squares' or 'norm' (got {self.reduction!r})")
-        # The gradient of the square of a change is twice the change; a norm ties all rows together.
-        self.pull = 2 * self.weight if self.reduction == "squares" else 0.0
+        self.anchor_weight = self.weight if self.reduction == "squares" else 0.0
 
-    def losses(self, step: Step, rows: Tensor) -> Losses:
-        changes = [step.model.encoder.rows(name, index) - before for name, (index, before) in step.known_before.items()]
-        of = (change.square().sum() if self.reduction == "squares" else change.norm() for change in changes)
-        total: Tensor = sum(of, start=rows.new_zeros((), dtype=torch.float))
+    def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        total = torch.zeros((), device=context.model.device)
+        for change in context.changes():
+            total = total + (change.square().sum() if self.reduction == "squares" else change.norm())
         return {"TR": self.weight * total}

@@ -1,4 +1,4 @@
-"""Views: which rows a term learns from."""
+"""Views: which quads a term learns from."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Snapshot
-from tkg_incremental.sampling.replay import SAMPLINGS, ReplaySampling, sample_replay
+from tkg_incremental.data import LazyQuads, Timeline
+from tkg_incremental.loader.replay import SAMPLINGS, ReplaySampling, sample_replay
+from tkg_incremental.ops.answers import SIDES, AnswerIndex, Side
 
-#: How many steps back.
+#: Number of steps back.
 Reach = int | Literal["all"]
 
 
 class View:
-    """Picks rows at the start of a step."""
+    """Selects the quads of a term when a step begins."""
 
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        """``[n, 4]`` head, rel, tail, time."""
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor | LazyQuads:
+        """``[n, 4]`` head, rel, tail, time; or virtual quads, which must not depend on ``generator``."""
         raise NotImplementedError
 
 
@@ -27,72 +28,83 @@ class View:
 class Added(View):
     """Facts that did not hold at the step before."""
 
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        return snapshot.added
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+        return timeline.observed.added(time)
 
 
 @dataclass(frozen=True)
 class Current(View):
-    """All facts of the step."""
+    """All facts of the step.
 
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        return snapshot.current
+    Args:
+        limit: Maximum number of quads, drawn at each step; :obj:`None` for all.
+    """
+
+    limit: int | None = None
+
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+        return _at_most(timeline.observed.at(time), self.limit, generator)
 
 
 @dataclass(frozen=True)
 class History(View):
-    """All facts up to the step: what a base model learns."""
+    """All facts up to the step: what a base model learns.
 
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        return snapshot.timeline.observed.between(0, snapshot.time)
+    Args:
+        visits: Number of quads per fact and epoch, at steps drawn from the fact's interval; :obj:`None` for every quad,
+            which is the paper's protocol.
+    """
+
+    visits: int | None = None
+
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> LazyQuads:
+        quads = timeline.observed.between(0, time)
+        return quads if self.visits is None else quads.visits(self.visits)
 
 
 @dataclass(frozen=True)
 class Deleted(View):
-    """Facts of the window that no longer hold, as rows of the step.
+    """Facts of the last steps that no longer hold, as quads of the step.
 
     Args:
-        window: How many steps back.
-        limit: At most so many of them, drawn anew each step.
+        window: Number of steps back.
+        limit: Maximum number of quads, drawn at each step.
+        unreplaced: Only facts with a query that has no answer at the step.
     """
 
     window: int = 10
     limit: int = 10_000
+    unreplaced: bool = False
 
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        rows = self.all(snapshot)
-        if len(rows) > self.limit:
-            rows = rows[torch.randperm(len(rows), generator=generator, device=rows.device)[: self.limit]]
-        return rows
-
-    def all(self, snapshot: Snapshot) -> Tensor:
-        """Those there are to draw from."""
-        return snapshot.deleted(self.window)
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+        quads = timeline.observed.deleted(time, self.window)
+        if self.unreplaced:
+            quads = quads[has_no_answer(timeline, quads).any(0)]
+        return _at_most(quads, self.limit, generator)
 
 
 @dataclass(frozen=True)
 class Window(View):
-    """Every fact of the steps before, as it was then.
+    """Every quad of the last steps.
 
     Args:
-        window: How many steps back.
+        window: Number of steps back.
     """
 
     window: int = 10
 
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        return snapshot.replay(self.window)
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> LazyQuads:
+        return timeline.observed.between(time - self.window, time - 1)
 
 
 @dataclass(frozen=True)
 class Replayed(View):
-    """A sample of the facts of the steps before.
+    """A sample of the quads of the last steps (:func:`~tkg_incremental.loader.sample_replay`).
 
     Args:
-        window: How many steps back, or ``"all"``.
-        size: How many facts.
-        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"turns"``
-            (:func:`~tkg_incremental.sampling.sample_replay`).
+        window: Number of steps back, or ``"all"``.
+        size: Number of quads.
+        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"boundary"``.
     """
 
     window: Reach = 10
@@ -102,9 +114,48 @@ class Replayed(View):
     def __post_init__(self) -> None:
         if self.window != "all" and self.window < 1:
             raise ValueError(f"window must be 'all' or at least 1 (got {self.window})")
+        if self.size < 0:
+            raise ValueError(f"size must be at least 0 (got {self.size})")
         if self.sampling not in SAMPLINGS:
-            raise ValueError(f"sampling must be one of {SAMPLINGS} (got {self.sampling!r})")
+            raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)} (got {self.sampling!r})")
 
-    def rows(self, snapshot: Snapshot, generator: torch.Generator) -> Tensor:
-        window = max(1, snapshot.time) if self.window == "all" else self.window
-        return sample_replay(snapshot, window, self.size, self.sampling, generator)
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+        window = max(1, time) if self.window == "all" else self.window
+        return sample_replay(timeline, time, window, self.size, self.sampling, generator)
+
+
+@dataclass(frozen=True)
+class Successors(View):
+    """Current facts that replaced others: a query of theirs has deleted answers.
+
+    Args:
+        window: Number of steps back that replaced facts reach.
+        limit: Maximum number of quads, drawn at each step.
+    """
+
+    window: int = 10
+    limit: int = 10_000
+
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+        current = timeline.observed.at(time)
+        replaced = torch.zeros(len(current), dtype=torch.bool, device=current.device)
+        for side in SIDES:
+            replaced |= deleted_answers(timeline, time, side, self.window).has_answers(current)
+        return _at_most(current[replaced], self.limit, generator)
+
+
+def deleted_answers(timeline: Timeline, time: int, side: Side, window: int) -> AnswerIndex:
+    """The answers that queries of a step had in the ``window`` steps before and no longer have."""
+    quads = timeline.observed.deleted(time, window)
+    return AnswerIndex(torch.cat([quads, quads[:, 3:]], 1), side, timeline.num_entities, timeline.num_relations)
+
+
+def has_no_answer(timeline: Timeline, quads: Tensor) -> Tensor:
+    """Whether queries have no answer among the train facts of their step, ``[B, 4] → [2, B]``, tail queries first."""
+    return torch.stack([~timeline.answers(side, "train").has_answers(quads) for side in SIDES])
+
+
+def _at_most(quads: Tensor, limit: int | None, generator: torch.Generator) -> Tensor:
+    if limit is None or len(quads) <= limit:
+        return quads
+    return quads[torch.randperm(len(quads), generator=generator, device=quads.device)[:limit]]

@@ -1,10 +1,10 @@
-"""What may watch a run."""
+"""Callbacks of a run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 if TYPE_CHECKING:
     from tkg_incremental.training.learner import StepLearner
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Watches a run; every method may be left out. None may change the run."""
+    """Base class of callbacks. They must not change the run."""
 
     def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
         """Before the first epoch of a step (or of the base model)."""
@@ -28,7 +28,7 @@ class Callback:
 
 
 class ProgressBar(Callback):
-    """Two bars: steps, and the epochs of the current one, with the current metrics."""
+    """Progress bars of the steps and of the epochs of the current step, with current metrics."""
 
     def __init__(self) -> None:
         self._steps: tqdm[Any] | None = None
@@ -38,8 +38,7 @@ class ProgressBar(Callback):
         if self._steps is None and trainer.base_is_ready:
             total = trainer.timeline.num_steps - trainer.timeline.base_step
             self._steps = tqdm(total=total, initial=len(trainer.result.steps), desc="steps", disable=None)
-        snapshot = learner.step.snapshot
-        title = snapshot.label if trainer.base_is_ready else f"base model, up to {snapshot.label}"
+        title = learner.label if trainer.base_is_ready else f"base model, up to {learner.label}"
         self._epochs = tqdm(total=learner.settings.epochs, initial=learner.epoch, desc=title, leave=False, disable=None)
 
     def on_epoch_end(self, trainer: IncrementalTrainer, learner: StepLearner, record: dict[str, float]) -> None:

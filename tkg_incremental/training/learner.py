@@ -1,237 +1,215 @@
-"""Learning one step: epochs of batches, early stopping, the best epoch kept."""
+"""Learning one step: epochs of batches, early stopping, the best epoch restored."""
 
 from __future__ import annotations
 
-import time
+import math
+import time as clock
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Snapshot
-from tkg_incremental.distributed.gradients import average_rows, replicate
-from tkg_incremental.distributed.sharded import is_sharded, whole_parameters
-from tkg_incremental.distributed.sharded_learning import ShardedRowAdam
-from tkg_incremental.distributed.world import ALONE, World
+from tkg_incremental.communicator import LOCAL, Communicator
+from tkg_incremental.data import Timeline
+from tkg_incremental.loader import NegativeSampler, TKGBatch, TKGLoader
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.strategies import Step, Strategy, Term
-from tkg_incremental.strategies.step import is_known_before
-from tkg_incremental.training.batches import spread
-from tkg_incremental.training.checks import check_sharded
+from tkg_incremental.optim import DenseAdam, RowAdagrad, RowAdam, RowOptimizer
+from tkg_incremental.strategies import Losses, Strategy, TrainingContext
+from tkg_incremental.strategies.context import is_known_before
 from tkg_incremental.training.early_stopping import EarlyStopping
-from tkg_incremental.training.objective import Objective
-from tkg_incremental.training.optimizers import OPTIMIZERS, PublishedAdam, RowAdam
+from tkg_incremental.training.settings import LearningSettings
+from tkg_incremental.training.weights import FormerWeights, RowWeights, WholeWeights
 
-AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-# The gradients of a mean over a batch fall below what 16 bits with a short exponent can hold; a power of two, so that
-# taking it out again is exact.
+# The gradients of a mean over a batch are too small for 16 bits with a short exponent. A power of two is exact.
 _FP16_SCALE = 1024.0
 
 
 class TrainingError(RuntimeError):
-    """Training went wrong in a way that no further step can mend."""
-
-
-@dataclass(frozen=True)
-class LearningSettings:
-    """How a step is learnt.
-
-    Args:
-        epochs: At most so many epochs.
-        patience: Stop when the best epoch is so many epochs old.
-        batch_size: Rows in a batch, over all terms together.
-        optimizer: ``"rowwise"`` moves touched rows alone; ``"published"`` is the dense Adam with weight decay of the
-            released TIE code.
-        lr: Learning rate.
-        weight_decay: L2 penalty; by default 1e-4 for ``"published"`` and none for ``"rowwise"``.
-        max_norm: Gradients are clipped to this norm.
-        autocast: ``"bf16"`` or ``"fp16"`` lets matrix products of the losses run in that precision, which GPUs do
-            several times faster; weights, sums and the optimiser keep theirs.
-    """
-
-    epochs: int = 100
-    patience: int = 20
-    batch_size: int = 2048
-    optimizer: str = "rowwise"
-    lr: float = 1e-3
-    weight_decay: float | None = None
-    max_norm: float = 1.0
-    autocast: str | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "patience", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)} (got {self.optimizer!r})")
-        if not self.lr > 0:
-            raise ValueError(f"lr must be above 0 (got {self.lr})")
-        if self.autocast is not None and self.autocast not in AUTOCAST:
-            raise ValueError(f"autocast must be None or one of {', '.join(AUTOCAST)} (got {self.autocast!r})")
-
-    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
-        """The context to compute losses in."""
-        if self.autocast is None:
-            return nullcontext()
-        return torch.autocast(device.type, AUTOCAST[self.autocast])
-
-    def make_optimizer(self, model: TKGModel, strategy: Strategy, snapshot: Snapshot) -> PublishedAdam | RowAdam:
-        """The optimiser of one step."""
-        sharded = is_sharded(model)
-        if sharded:
-            check_sharded(strategy, self.optimizer)
-        is_published = self.optimizer == "published"
-        decay = (1e-4 if is_published else 0.0) if self.weight_decay is None else self.weight_decay
-        pull = sum(term.pull for term in strategy.terms)
-        kind = PublishedAdam if is_published else ShardedRowAdam if sharded else RowAdam
-        # What is new at this step has nowhere to be pulled back to.
-        return kind(model, self.lr, decay, self.max_norm, pull, partial(is_known_before, snapshot))
+    """Training failed in a way that further steps cannot repair."""
 
 
 class StepLearner:
-    """Learns one step. Its state can be saved after any epoch and taken up again to the same bits.
+    """Learns one step. Its state can be saved after any epoch and restored to the same bits.
 
     Args:
         model: The model that learns.
-        snapshot: The step's data.
+        timeline: The graph.
+        time: The step.
         strategy: What it learns from.
         settings: How it learns.
-        negatives: Draws negatives.
+        sampler: Draws negatives.
         generator: Source of all randomness.
-        validate: What early stopping watches, higher is better; NaN if there is nothing to validate on.
-        world: The processes that learn the step together. Each has the model, the data and the generator in the same
-            state, and learns its part of every batch.
+        validate: What early stopping maximizes; NaN if there is nothing to validate on.
+        communicator: The processes that learn the step together. Each has the model, the data and the generator in the
+            same state, and learns its part of every batch.
     """
 
     def __init__(
         self,
         model: TKGModel,
-        snapshot: Snapshot,
+        timeline: Timeline,
+        time: int,
         strategy: Strategy,
         settings: LearningSettings,
-        negatives: NegativeSampler,
+        sampler: NegativeSampler,
         generator: torch.Generator,
         validate: Callable[[], float],
-        world: World = ALONE,
+        communicator: Communicator = LOCAL,
     ) -> None:
-        self.strategy, self.settings, self.validate, self.world = strategy, settings, validate, world
-        self.optimizer = settings.make_optimizer(model, strategy, snapshot)
-        self._memory = self.optimizer.memory
-        self.step = Step(snapshot, model, self._memory.previous, negatives, generator)
-        self.views: list[Tensor | None] = [
-            None if term.view is None else term.view.rows(snapshot, generator) for term in strategy.terms
-        ]
-        self._rowwise = isinstance(self.optimizer, RowAdam)
-        self._terms = self._with_views()
-        objective = Objective(self.step, [term for term, _ in self._terms], world)
-        # Gradients are averaged whole on the way back, or row by row after it.
-        self._losses = objective if self._rowwise else replicate(objective, world, objective.is_ours)
+        self.model, self.time, self.settings, self.communicator = model, time, settings, communicator
+        self.strategy, self.validate = strategy, validate
+        self.label = timeline.labels[time]
+        self.terms = [*strategy.terms, *settings.regularizers()]
+        self._anchor_weight = sum(term.anchor_weight for term in self.terms)
+        self._weights: FormerWeights
+        self.optimizer: DenseAdam | RowOptimizer
+        self._weights, self.optimizer = self._make_optimizer(partial(is_known_before, timeline, time))
+        self.context = TrainingContext(timeline, time, model, self._weights.previous)
+        self.loader = TKGLoader(
+            timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last
+        )
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
-        self._parameters = whole_parameters(model)
-        self._whole_tables = [
-            table for table in model.encoder.tables().values() if any(table is whole for whole in self._parameters)
-        ]
 
-    def _with_views(self) -> list[tuple[Term, Tensor | None]]:
-        """The terms that losses are taken of, with their rows. Optimisers pull rows back themselves."""
-        return [pair for pair in zip(self.strategy.terms, self.views, strict=True) if not pair[0].pull]
+    def _make_optimizer(
+        self, was_known: Callable[..., Tensor]
+    ) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
+        """The optimizer of the step. Rows that are new at the step have no anchor."""
+        encoder, settings = self.model.encoder, self.settings
+        tables = encoder.tables()
+        if settings.optimizer == "published":
+            decay = 1e-4 if settings.weight_decay is None else settings.weight_decay
+            max_norm = math.inf if settings.max_norm is None else settings.max_norm
+            encoder.sparse_gradients = False
+            whole = WholeWeights(self.model)
+            former = whole.previous.encoder.tables()
+            anchors = {}
+            for name, axis in encoder.axes.items():
+                index = torch.arange(encoder.sizes[axis], device=self.model.device)
+                anchors[name] = index[was_known(axis, index)], former[name].detach()
+            return whole, DenseAdam(tables, settings.lr, decay, max_norm, self._anchor_weight, anchors)
+        rows = RowWeights(self.model)
+        encoder.sparse_gradients = True
+        kind = RowAdagrad if settings.optimizer == "adagrad" else RowAdam
+        return rows, kind(
+            tables,
+            lr=settings.lr,
+            weight_decay=settings.weight_decay or 0.0,
+            max_norm=settings.max_norm,
+            rows=rows.rows,
+            anchor_weight=self._anchor_weight,
+            anchored=lambda name, index: was_known(encoder.axes[name], encoder.row_ids(name, index)),
+            norm=encoder.gradient_norm,
+        )
 
     @property
-    def rows(self) -> int:
-        """How many rows an epoch has."""
-        return sum(len(rows) for rows in self.views if rows is not None)
-
-    @property
-    def examples(self) -> int:
-        """How many labelled facts an epoch has, negatives included."""
-        pairs = zip(self.strategy.terms, self.views, strict=True)
-        return sum(term.examples(self.step, len(rows)) for term, rows in pairs if rows is not None)
-
-    @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         return (
-            self.rows == 0
+            self.loader.num_quads == 0
             or self.epoch >= self.settings.epochs
             or (self.epoch > 0 and self.stopping.is_over(self.epoch))
         )
 
     def run_epoch(self) -> dict[str, float]:
-        """One epoch; its mean losses by term, and what validation said."""
-        begin = time.perf_counter()
+        """Trains one epoch; returns its mean losses by name and the validation metric."""
+        begin = clock.perf_counter()
         losses = self._train()
-        self.seconds.append(time.perf_counter() - begin)
+        self.seconds.append(clock.perf_counter() - begin)
         self.epoch += 1
         for name, value in losses.items():
-            if not torch.isfinite(torch.tensor(value)):
-                snapshot = self.step.snapshot
+            if not math.isfinite(value):
                 raise TrainingError(
-                    f"the loss term {name} became {value} in epoch {self.epoch} of step {snapshot.time} "
-                    f"({snapshot.label}); a smaller learning rate may help"
+                    f"the loss {name} became {value} in epoch {self.epoch} of step {self.time} ({self.label}); "
+                    "a smaller learning rate may help"
                 )
-        value = self.validate()
-        # Without validation rows the training loss has to do.
-        if self.stopping.update(-sum(losses.values()) if value != value else value, self.epoch):
-            self._memory.mark()
-        self.history.append({**losses, f"val {self.strategy.watches}": value})
-        return self.history[-1]
+        record = dict(losses)
+        if self.epoch % self.settings.validate_every == 0 or self.epoch >= self.settings.epochs:
+            value = self.validate()
+            # Without validation quads, early stopping uses the training loss.
+            if self.stopping.update(-sum(losses.values()) if math.isnan(value) else value, self.epoch):
+                self._weights.save()
+            record[f"val {self.strategy.validation_metric}"] = value
+        self.history.append(record)
+        return record
 
     def _train(self) -> dict[str, float]:
-        views = [rows for _, rows in self._terms]
+        self.model.train()
         sums: dict[str, Tensor] = {}
         counts: dict[str, int] = {}
-        for batch in spread(views, self.settings.batch_size, self.step.generator):
-            with self.world.talking("a batch"):
-                with self.settings.precision(self.step.model.device):
-                    losses = self._losses(batch)
+        communicator = self.communicator
+        for batch in self.loader:
+            with communicator.translate_errors("a batch"):
+                with self.settings.precision(self.model.device):
+                    losses = self.losses(batch.part(communicator.rank, communicator.size))
                 self.optimizer.zero_grad()
                 self._backward(losses)
                 self.optimizer.step()
+                for name, index in self.optimizer.touched.items():
+                    self.model.encoder.constrain_table(name, index)
             for name, loss in losses.items():
                 sums[name] = sums.get(name, 0) + loss.detach()
                 counts[name] = counts.get(name, 0) + 1
         totals = torch.tensor([float(total) for total in sums.values()], dtype=torch.double)
-        return {name: total / counts[name] for name, total in zip(sums, self.world.mean(totals).tolist(), strict=True)}
+        means = communicator.mean(totals).tolist()
+        found = {name: total / counts[name] for name, total in zip(sums, means, strict=True)}
+        if self._anchor_weight:
+            found["TR"] = float(self.optimizer.anchor_loss())
+        return found
 
-    def _backward(self, losses: dict[str, Tensor]) -> None:
+    def losses(self, batch: TKGBatch) -> Losses:
+        """The losses of a batch by name. Terms with an anchor weight are left to the optimizer."""
+        encoded = self.model.encode(batch, self.context.timeline)
+        self.context.batch = encoded
+        losses: Losses = {}
+        for term, part in zip(self.terms, encoded.terms, strict=True):
+            if term.anchor_weight or (term.view is not None and part is None):
+                continue
+            weight = 1.0 if part is None else part.weight
+            for name, loss in term.losses(part, self.context).items():
+                if name in losses:
+                    raise ValueError(f"losses must have different names (got {name!r} again from {term!r})")
+                losses[name] = loss if weight == 1 else weight * loss
+        return losses
+
+    def _backward(self, losses: Losses) -> None:
         scale = _FP16_SCALE if self.settings.autocast == "fp16" else None
         if scale is not None:
             losses = {name: loss * scale for name, loss in losses.items()}
-        self.strategy.backward(losses, self._parameters)
-        if self._rowwise:
-            average_rows(self._whole_tables, self.world)
+        tables = list(self.model.encoder.replicated_tables().values())
+        self.strategy.backward(losses, [table for table in self.model.parameters() if _is_in(table, tables)])
+        self.communicator.average_gradients(tables, sparse=isinstance(self.optimizer, RowOptimizer))
         if scale is not None:
-            for parameter in self._parameters:
-                if parameter.grad is not None:
-                    parameter.grad.mul_(1 / scale)
+            for table in tables:
+                if table.grad is not None:
+                    table.grad.mul_(1 / scale)
 
     def finish(self) -> None:
-        """Puts the best epoch's weights back."""
-        self._memory.rewind()
+        """Restores the weights of the best epoch."""
+        self._weights.restore()
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "epoch": self.epoch,
-            "views": self.views,
+            "loader": self.loader.state_dict(),
             "stopping": self.stopping.state_dict(),
             "seconds": self.seconds,
             "history": self.history,
-            "memory": self._memory.state_dict(),
+            "weights": self._weights.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.epoch, self.views = state["epoch"], state["views"]
-        self._terms = self._with_views()
+        self.epoch = state["epoch"]
+        self.loader.load_state_dict(state["loader"])
         self.seconds, self.history = list(state["seconds"]), list(state["history"])
         self.stopping = EarlyStopping.from_state(state["stopping"])
-        self._memory.load_state_dict(state["memory"])
-        self.step.forget()
+        self._weights.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
+
+
+def _is_in(table: Tensor, tables: list[Any]) -> bool:
+    return any(table is other for other in tables)

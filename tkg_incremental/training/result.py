@@ -1,4 +1,4 @@
-"""What a run found."""
+"""The metrics of a run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from tkg_incremental.metrics.functional import forgetting
 from tkg_incremental.storage import atomic_write
 
-#: What a table shows, in this order.
+#: Columns of a summary table.
 SUMMARY = ("C@10", "DF@10", "RRD", "A@10", "MRR", "F@10", "data_size", "epoch_seconds")
 
 
@@ -30,7 +27,8 @@ class Result:
         num_steps: Number of steps of the dataset.
         steps: Metrics of each incremental step.
         history: Losses and validation of every epoch, by step.
-        alpha: Rows of :math:`\alpha` by step.
+        alpha: Rows of :math:`\alpha`: for each step, Hits@10 by evaluated step.
+        link_prediction: MRR and Hits@k of a model trained on all steps.
     """
 
     dataset: str
@@ -40,22 +38,15 @@ class Result:
     num_steps: int
     steps: list[dict[str, Any]] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
-    alpha: dict[int, list[float]] = field(default_factory=dict)
+    alpha: dict[int, dict[int, float]] = field(default_factory=dict)
+    link_prediction: dict[str, float] = field(default_factory=dict)
 
-    def add(self, time: int, label: str, metrics: dict[str, float], alpha_row: Tensor, **extra: float) -> None:
-        """Takes the metrics of a step."""
-        self.alpha[time] = alpha_row.tolist()
+    def add(self, time: int, label: str, metrics: dict[str, float], alpha: dict[int, float], **extra: float) -> None:
+        """Adds the metrics of a step."""
+        self.alpha[time] = dict(alpha)
         record: dict[str, Any] = {"time": time, "label": label, **metrics, **extra}
-        record["F@10"] = forgetting(self.alpha_matrix, time)
+        record["F@10"] = forgetting(self.alpha, time)
         self.steps.append(record)
-
-    @property
-    def alpha_matrix(self) -> Tensor:
-        """``[T, T]``, NaN where there is no value."""
-        matrix = torch.full((self.num_steps, self.num_steps), float("nan"), dtype=torch.double)
-        for time, row in self.alpha.items():
-            matrix[time, : len(row)] = torch.tensor(row, dtype=torch.double)
-        return matrix
 
     @property
     def summary(self) -> dict[str, float]:
@@ -63,38 +54,25 @@ class Result:
         return {name: _mean([step.get(name, math.nan) for step in self.steps]) for name in SUMMARY}
 
     def to_dict(self) -> dict[str, Any]:
-        alpha = [row + [math.nan] * (self.num_steps - len(row)) for row in self.alpha.values()]
-        return _without_nan(
-            {
-                "dataset": self.dataset,
-                "model": self.model,
-                "strategy": self.strategy,
-                "seed": self.seed,
-                "summary": self.summary,
-                "steps": self.steps,
-                "alpha": alpha,
-                "num_steps": self.num_steps,
-                "history": self.history,
-            }
-        )
+        names = ("dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction", "steps", "history")
+        alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
+        return _without_nan({**{name: getattr(self, name) for name in names}, "alpha": alpha})
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Result:
-        times = [step["time"] for step in state["steps"]]
-        rows = [[math.nan if x is None else x for x in row] for row in state["alpha"]]
         steps, history = (
             [{k: math.nan if v is None else v for k, v in record.items()} for record in state[name]]
             for name in ("steps", "history")
         )
-        return cls(
-            **{name: state[name] for name in ("dataset", "model", "strategy", "seed", "num_steps")},
-            steps=steps,
-            history=history,
-            alpha={time: row[: time + 1] for time, row in zip(times, rows, strict=True)},
-        )
+        alpha = {
+            int(time): {int(j): math.nan if value is None else value for j, value in row.items()}
+            for time, row in state["alpha"].items()
+        }
+        names = ("dataset", "model", "strategy", "seed", "num_steps", "link_prediction")
+        return cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
 
     def save(self, path: str | Path) -> None:
-        """Writes JSON; what is not a number becomes ``null``."""
+        """Writes JSON, with ``null`` for NaN."""
         with atomic_write(path) as file:
             file.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False).encode())
 

@@ -39,9 +39,15 @@ class RunFolder:
         if keep < 1:
             raise ValueError(f"keep must be at least 1 (got {keep})")
         self.path, self.keep = Path(path), keep
+        self._lock = FileLock(self.path / ".lock")
+        self.acquire()
+
+    def acquire(self) -> None:
+        """Takes the lock of the folder, if this process does not have it."""
+        if self._lock.is_locked:
+            return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(self.path / ".lock")
             self._lock.acquire(timeout=0)
         except Timeout:
             raise RunFolderError(

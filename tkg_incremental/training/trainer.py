@@ -5,63 +5,53 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-import torch
-
-from tkg_incremental.data import Snapshot, Timeline
+from tkg_incremental.communicator import LOCAL, Communicator
+from tkg_incremental.data import Timeline
 from tkg_incremental.datasets.base import TKGDataset
-from tkg_incremental.distributed.world import ALONE, World
+from tkg_incremental.distributed.checks import check_distributed, rank_counter
+from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.saving import save_model
-from tkg_incremental.models.zoo import ZOO
-from tkg_incremental.sampling import NegativeSampler, Pool
-from tkg_incremental.strategies import History, Link, Strategy
-from tkg_incremental.strategies.candidates import Negatives
-from tkg_incremental.training.base_file import BaseFile
+from tkg_incremental.models.saving import can_save, save_model
+from tkg_incremental.seeding import derive_seed, make_generator
+from tkg_incremental.strategies import CrossEntropy, History, Strategy
 from tkg_incremental.training.callbacks import Callback, ProgressBar
-from tkg_incremental.training.checkpoint import capture, restore
-from tkg_incremental.training.checks import check_shared, check_whole
-from tkg_incremental.training.fingerprint import base_fingerprint, refuse_other, run_fingerprint
-from tkg_incremental.training.learner import LearningSettings, StepLearner
-from tkg_incremental.training.newcomers import NEW_ENTITIES, NewEntities, welcome
+from tkg_incremental.training.learner import StepLearner
+from tkg_incremental.training.new_entities import initialize_new_entities
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError
+from tkg_incremental.training.run_state import (
+    BaseFile,
+    base_fingerprint,
+    capture,
+    check_fingerprint,
+    restore,
+    run_fingerprint,
+)
+from tkg_incremental.training.settings import TrainerSettings
+
+# With at most this many quads per fact, a base model visits every quad by default.
+_QUADS_PER_FACT = 10
 
 
 class IncrementalTrainer:
-    """Trains a base model on the first 70% of the steps, then visits the others one by one.
+    """Trains a base model on the first 70% of the steps, then learns the others one by one.
 
     Args:
         model: The model; it is trained in place.
         dataset: The dataset.
         strategy: What is learnt at each step.
-        run_dir: Where checkpoints, metrics and the model are kept; nothing is written without it.
+        run_dir: Folder for checkpoints, metrics and the model; nothing is written without it.
         seed: Seed of everything random in training.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
-        settings: How each step is learnt.
-        base_settings: How the base model is learnt; as ``settings`` by default.
-        base_seed: Seed of the base model's training; as ``seed`` by default. By it, runs of several seeds can share a
-            base model.
-        base_negatives: Negatives a side for the base model, or ``"all"``.
-        base_candidates: What the facts of the base model are held against while it is trained and validated:
-            entities known at the ``"own"`` step of a fact, as in the paper, or at the ``"last"`` step of the base
-            model, as in the released code.
-        negative_pool: Where twice as many entities as this or more are known, the negatives of a step are drawn from at
-            least so many of them, chosen at random when it begins: what a step touches does not grow with the graph.
-            With :obj:`None` they are always drawn from everybody.
-        new_entities: Entities that appear after the base model start ``"fresh"`` from the initial distribution, as in
-            the paper; are ``"kept"`` as they are, as in the released code, where weight decay has taken them to about
-            zero by then; or start fresh and are ``"settled"`` before their first step is learnt
-            (:func:`~tkg_incremental.training.settle`).
-        evaluator: Computes the metrics; on test rows, with the paper's definitions, by default.
-        callbacks: What watches the run; progress bars by default.
-        checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
-        keep_checkpoints: How many checkpoints to keep.
-        overwrite: Begin anew in a folder that holds an earlier run.
-        world: The processes that train together, from :func:`tkg_incremental.distributed.join`. Each makes the same
-            trainer; files and callbacks are the first one's.
+        settings: How the base model and the steps are learnt.
+        evaluator: Computes the metrics; by default on test quads, with the paper's definitions.
+        callbacks: Called during the run; by default progress bars.
+        overwrite: Replace an earlier run in the folder.
+        communicator: The processes that train together, from :func:`tkg_incremental.distributed.connect`. Each makes
+            the same trainer; the first one writes files and calls the callbacks.
     """
 
     def __init__(
@@ -72,106 +62,116 @@ class IncrementalTrainer:
         run_dir: str | os.PathLike[str] | None = None,
         seed: int = 0,
         device: str = "auto",
-        settings: LearningSettings | None = None,
-        base_settings: LearningSettings | None = None,
-        base_seed: int | None = None,
-        base_negatives: Negatives = "all",
-        base_candidates: Literal["own", "last"] = "own",
-        negative_pool: int | None = 5_000,
-        new_entities: NewEntities = "settled",
+        settings: TrainerSettings | None = None,
         evaluator: Evaluator | None = None,
         callbacks: Sequence[Callback] | None = None,
-        checkpoint_every: int = 10,
-        keep_checkpoints: int = 2,
         overwrite: bool = False,
-        world: World = ALONE,
+        communicator: Communicator = LOCAL,
     ) -> None:
-        if checkpoint_every < 1:
-            raise ValueError(f"checkpoint_every must be at least 1 (got {checkpoint_every})")
-        if negative_pool is not None and negative_pool < 1:
-            raise ValueError(f"negative_pool must be None or at least 1 (got {negative_pool})")
-        if base_candidates not in ("own", "last"):
-            raise ValueError(f"base_candidates must be 'own' or 'last' (got {base_candidates!r})")
-        if new_entities not in NEW_ENTITIES:
-            raise ValueError(f"new_entities must be one of {', '.join(NEW_ENTITIES)} (got {new_entities!r})")
-        check_shared(strategy, world)
-        check_whole(model, "run_dir", run_dir)
-        self.world = world
-        place = world.place(device)
+        self.settings = settings or TrainerSettings()
+        check_distributed(model, strategy, self.settings, communicator, run_dir)
+        self.communicator = communicator
+        place = communicator.device(device)
         self.model = model.to(place)
         self.timeline: Timeline = dataset.timeline.to(place)
-        self.strategy, self.seed, self.base_seed = strategy, seed, seed if base_seed is None else base_seed
-        self.settings = settings or LearningSettings()
-        self.base_settings = base_settings or self.settings
-        self.base_negatives, self.base_candidates = base_negatives, base_candidates
-        self.negative_pool, self.new_entities = negative_pool, new_entities
+        self.strategy, self.seed = strategy, seed
+        self.base_seed = seed if self.settings.base.seed is None else self.settings.base.seed
         self.evaluator = evaluator or Evaluator(self.timeline)
-        self.evaluator.world = world
-        self.validator = Evaluator(self.timeline, "val", self.evaluator.window, world=world)
+        self.evaluator.communicator, self.evaluator.count = communicator, rank_counter(model)
+        self.validator = self._validator(self.timeline, self.evaluator.window)
         self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
-        self.checkpoint_every = checkpoint_every
-        self.generator = torch.Generator(place).manual_seed(self.base_seed)
+        self.generator = make_generator(self.base_seed, "base model", device=place)
         self.base_is_ready = False
         names = (type(dataset).__name__, type(model).__name__, strategy.name)
         self.result = Result(*names, seed=seed, num_steps=self.timeline.num_steps)
-        self._variant = dataset.variant
-        self._sampler: tuple[int, NegativeSampler] | None = None
-        #: What is being learnt: a step, or the base model.
+        #: Options that the dataset was built with.
+        self.variant = dataset.variant
+        #: The last step that the base model learns.
+        self.base_last = self.timeline.num_steps - 1 if strategy.sees_future else self.timeline.base_step
+        #: The learner of the current step or of the base model.
         self.active: StepLearner | None = None
         self.folder: RunFolder | None = None
+        self._sampler: tuple[int, NegativeSampler] | None = None
         self._run_dir = run_dir
-        with world.first() as is_first:
+        with communicator.first() as is_first:
             if is_first and run_dir is not None:
-                self.folder = RunFolder(run_dir, keep_checkpoints)
+                self.folder = RunFolder(run_dir, self.settings.keep_checkpoints)
                 if overwrite:
                     self.folder.clear()
 
-    # The three things one does -------------------------------------------------------------------------
+    # Runs ----------------------------------------------------------------------------------------------
 
     def pretrain(self, base: str | os.PathLike[str] | None = None) -> TKGModel:
         """Trains the base model on all facts of the first 70% of the steps.
 
         Args:
-            base: A file to share the base model between runs: taken from there if it exists, left there if not.
+            base: A file to share the base model between runs: loaded if it exists, written if not.
         """
-        check_whole(self.model, "base", base)
+        if base is not None and self.model.encoder.is_sharded:
+            raise ValueError(f"base must be None for a model with sharded tables (got '{base}')")
         self._begin()
         if self.base_is_ready:
             return self.model
-        file = None if base is None else BaseFile(base, base_fingerprint(self, self._variant))
-        if file is not None and self.world.tell(file.exists()):
-            file.load(self.model, self.world)
-            self.active = None  # a base model that was half learnt when the run was stopped
+        file = None if base is None else BaseFile(base, base_fingerprint(self))
+        if file is not None and self.communicator.broadcast(file.exists()):
+            file.load(self)
+            self.active = None  # a base model that was half trained when the run was stopped
         else:
             self._learn(self.active or self.base_learner())
-            with self.world.first() as is_first:
+            with self.communicator.first() as is_first:
                 if is_first and file is not None:
-                    file.save(self.model)
-        # Every run starts its steps from the same random state, however its base model came about.
-        self.generator.manual_seed(self.seed)
+                    file.save(self)
+        # Every run starts its steps from the same random state, whether its base model was trained or loaded.
+        self.generator.set_state(make_generator(self.seed, "steps", device=self.generator.device).get_state())
         self.base_is_ready = True
         self._checkpoint()
-        self._tell("on_step_end", None)
+        self._call_callbacks("on_step_end", None)
         return self.model
 
-    def fit(self) -> Result:
-        """Visits the remaining steps, one after the other, and evaluates after each."""
+    def fit(self, until: int | str | None = None) -> Result:
+        """Learns the remaining steps one after the other and evaluates after each.
+
+        Args:
+            until: The last step to learn, as an index or a date; by default the last of the dataset.
+        """
         self._begin()
         if not self.base_is_ready:
             raise RuntimeError("there is no base model yet: call pretrain() before fit()")
-        first = self.timeline.base_step + len(self.result.steps)
-        for time in range(first, self.timeline.num_steps):
+        last = self.timeline.num_steps - 1
+        if until is not None:
+            last = until if isinstance(until, int) else self.timeline.axis.step_of(until)
+        for time in range(self.timeline.base_step + len(self.result.steps), last + 1):
             self._fit_step(time)
-        self._tell("on_end")
+        self._call_callbacks("on_end")
         self._write_results()
+        if self.folder is not None:
+            self.folder.release()
         return self.result
 
+    def fit_all(self, base: str | os.PathLike[str] | None = None) -> dict[str, float]:
+        """Trains on all steps at once and ranks the test quads: ordinary link prediction.
+
+        Args:
+            base: A file to share the model between runs: loaded if it exists, written if not.
+
+        Returns:
+            MRR and Hits@k over the test quads.
+        """
+        self.base_last = self.timeline.num_steps - 1
+        self.pretrain(base)
+        self.result.link_prediction = self.evaluator.link_prediction(self.model)
+        self._call_callbacks("on_end")
+        self._write_results()
+        if self.folder is not None:
+            self.folder.release()
+        return self.result.link_prediction
+
     def resume(self) -> IncrementalTrainer:
-        """Takes up the run of the folder where its last checkpoint left it; :meth:`pretrain` and :meth:`fit` go on
-        from there, to the same bits as if they had never stopped."""
+        """Restores the last checkpoint of the folder; :meth:`pretrain` and :meth:`fit` continue from there, to the same
+        bits as an uninterrupted run."""
         if self._run_dir is None:
             raise RuntimeError("resume() needs a run_dir")
-        state = self.world.load(self._read_checkpoint, self.model.device)
+        state = self.communicator.load(self._read_checkpoint, self.model.device)
         try:
             restore(self, state)
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -181,11 +181,17 @@ class IncrementalTrainer:
     # One step ------------------------------------------------------------------------------------------
 
     def _fit_step(self, time: int) -> None:
-        # Who has seen the future knows everybody already.
-        if self.active is None and time > self.timeline.base_step and not self.strategy.sees_future:
-            snapshot = Snapshot(self.timeline, time)
-            negatives, seed = self._negatives(time), self._seed_of(time)
-            welcome(self.model, snapshot, self.new_entities, negatives, seed, self.world)
+        # A model that has seen the future has no new entities.
+        if self.active is None and time > self.base_last:
+            initialize_new_entities(
+                self.model,
+                self.timeline,
+                time,
+                self.settings.new_entities,
+                self._sampler_at(time),
+                self.seed,
+                self.communicator,
+            )
         learner = self._learn(self.active or self.learner(time))
         metrics, alpha = self.evaluator.evaluate(self.model, time)
         seconds = learner.seconds
@@ -194,99 +200,113 @@ class IncrementalTrainer:
             self.timeline.labels[time],
             metrics,
             alpha,
-            data_size=learner.examples,
+            data_size=learner.loader.num_examples,
             epochs=learner.epoch,
             best_epoch=learner.stopping.best_epoch,
             epoch_seconds=sum(seconds) / len(seconds) if seconds else float("nan"),
         )
         self.result.history += [{"time": time, **record} for record in learner.history]
         self._checkpoint()
-        self._write_results()  # also the model: a run that is stopped here can be asked already
-        self._tell("on_step_end", self.result.steps[-1])
+        self._write_results()  # with the model, so that a run that is stopped here can be queried
+        self._call_callbacks("on_step_end", self.result.steps[-1])
 
     def _learn(self, learner: StepLearner) -> StepLearner:
         self.active = learner
-        self._tell("on_step_begin", learner)
-        while not learner.is_over:
+        self._call_callbacks("on_step_begin", learner)
+        while not learner.is_finished:
             record = learner.run_epoch()
-            self._tell("on_epoch_end", learner, record)
-            if learner.epoch % self.checkpoint_every == 0 and not learner.is_over:
+            self._call_callbacks("on_epoch_end", learner, record)
+            if learner.epoch % self.settings.checkpoint_every == 0 and not learner.is_finished:
                 self._checkpoint()
         learner.finish()
         self.active = None
         return learner
 
     def learner(self, time: int) -> StepLearner:
-        """What learns one step."""
-
-        def validate() -> float:
-            return self.strategy.validate(self.validator, self.model, time)
-
-        sources = self._negatives(time), self.generator
-        snapshot = Snapshot(self.timeline, time)
-        return StepLearner(self.model, snapshot, self.strategy, self.settings, *sources, validate, self.world)
-
-    def _negatives(self, time: int) -> NegativeSampler:
-        """Newcomers and the others draw from the same pool; kept until the next step."""
-        if self._sampler is None or self._sampler[0] != time:
-            pool = Pool.draw(self.timeline, time, self.negative_pool, self._seed_of(time))
-            self._sampler = time, NegativeSampler(self.timeline, pool)
-        return self._sampler[1]
+        """The learner of one step."""
+        return StepLearner(
+            self.model,
+            self.timeline,
+            time,
+            self.strategy,
+            self.settings.learning,
+            self._sampler_at(time),
+            self.generator,
+            lambda: self.strategy.validate(self.validator, self.model, time),
+            self.communicator,
+        )
 
     def base_learner(self) -> StepLearner:
-        """What learns the base model."""
-        last = self.timeline.num_steps - 1 if self.strategy.sees_future else self.timeline.base_step
-        line = self.timeline.knowing(last) if self.base_candidates == "last" else self.timeline
-        validator = Evaluator(line, "val", world=self.world)
+        """The learner of the base model."""
+        base, last = self.settings.base, self.base_last
+        timeline = self.timeline.with_known_until(last) if base.candidates == "last" else self.timeline
+        validator = self._validator(timeline, self.evaluator.window)
+        visits = self._visits() if base.visits == "auto" else base.visits
+        return StepLearner(
+            self.model,
+            timeline,
+            last,
+            Strategy([CrossEntropy(History(visits), base.negatives, base.shared)], "base"),
+            self.settings.base_learning,
+            NegativeSampler(timeline),
+            self.generator,
+            lambda: validator.hits(self.model, 0, last),
+            self.communicator,
+        )
 
-        def validate() -> float:
-            return validator.hits(self.model, 0, last)
+    def _visits(self) -> int | None:
+        facts = self.timeline.observed
+        return None if facts.num_rows <= _QUADS_PER_FACT * len(facts) else _QUADS_PER_FACT
 
-        strategy = Strategy([Link(History(), self.base_negatives)], "base")
-        sources = NegativeSampler(line), self.generator
-        snapshot = Snapshot(line, last)
-        return StepLearner(self.model, snapshot, strategy, self.base_settings, *sources, validate, self.world)
+    def _validator(self, timeline: Timeline, window: int) -> Evaluator:
+        evaluator = Evaluator(timeline, "val", window, communicator=self.communicator)
+        evaluator.count = rank_counter(self.model)
+        return evaluator
 
-    def _seed_of(self, time: int) -> int:
-        """Seed of what is drawn once for a step: a run that is resumed has to draw the same."""
-        return self.seed * 1_000_003 + time
+    def _sampler_at(self, time: int) -> NegativeSampler:
+        """The warm-up and the step draw from the same pool."""
+        if self._sampler is None or self._sampler[0] != time:
+            seed = derive_seed(self.seed, "negatives")
+            pool = CandidatePool.draw(self.timeline, time, self.settings.negative_pool, seed)
+            self._sampler = time, NegativeSampler(self.timeline, pool)
+        return self._sampler[1]
 
     # Checkpoints ---------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Refuses to mix two runs in one folder, and says in it what this run is."""
-        if self.active or self.base_is_ready:
-            return
-        with self.world.first():
+        """Refuses to mix two runs in one folder, and writes into it what this run is."""
+        with self.communicator.first():
             if self.folder is not None:
-                self.folder.begin(self._about)
+                self.folder.acquire()
+                if not self.active and not self.base_is_ready:
+                    self.folder.begin(self._about)
 
     def _checkpoint(self) -> None:
-        with self.world.first():
+        with self.communicator.first():
             if self.folder is not None:
                 self.folder.save({"about": self._about, **capture(self)})
 
     def _read_checkpoint(self) -> dict[str, Any]:
         assert self.folder is not None
         state = self.folder.latest(self.model.device)
-        refuse_other(state["about"], self._about, "the checkpoint")
+        check_fingerprint(state["about"], self._about, "the checkpoint")
         return state
 
     def _write_results(self) -> None:
-        with self.world.first():
+        with self.communicator.first():
             if self.folder is None:
                 return
             with self.folder.writing("the results"):
                 self.result.save(self.folder / "metrics.json")
-                if type(self.model).__name__ in ZOO:
+                if can_save(self.model):
                     save_model(self.model, self.folder / "model.pt")
 
     @cached_property
     def _about(self) -> dict[str, Any]:
-        return run_fingerprint(self, self._variant)
+        return run_fingerprint(self)
 
-    def _tell(self, event: str, *args: Any) -> None:
-        with self.world.first() as is_first:
+    def _call_callbacks(self, event: str, *args: Any) -> None:
+        with self.communicator.first() as is_first:
             for callback in self.callbacks if is_first else ():
                 getattr(callback, event)(self, *args)
 

@@ -71,11 +71,11 @@ class DiachronicEncoder(Encoder):
         still = vectors[..., self.temporal_channels :].expand(*moving.shape[:-1], -1)
         return torch.cat([moving, still], dim=-1)
 
-    def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    def encode_known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         names = ("entity_vectors", "frequency", "phase")
         if native.takes(*map(self.get_parameter, names)):
             tables, order = self.tables_of_known(names, order, sizes)
-            return _KnownOfTables.apply(*tables, order, steps, sizes)
+            return _KnownFromTables.apply(*tables, order, steps, sizes)
         index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
         return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
 
@@ -83,7 +83,7 @@ class DiachronicEncoder(Encoder):
         return self.rows("relation_vectors", index)
 
 
-class _KnownOfTables(torch.autograd.Function):
+class _KnownFromTables(torch.autograd.Function):
     # Straight from the tables, and the gradients straight into theirs.
 
     @staticmethod

@@ -55,11 +55,11 @@ class HyperplaneEncoder(Encoder):
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self._project(self.rows("relation_vectors", index), time)
 
-    def known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    def encode_known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         normals = F.normalize(self.rows("normals", torch.tensor(steps, device=order.device)), dim=-1)
         if native.takes(self.get_parameter("entity_vectors"), normals):
             (table,), order = self.tables_of_known(["entity_vectors"], order, sizes)
-            return _KnownOfTables.apply(table, normals, order, sizes)
+            return _KnownFromTables.apply(table, normals, order, sizes)
         return _Known.apply(self.rows("entity_vectors", order[: max(sizes)]), normals, sizes)
 
     def _project(self, vectors: Tensor, time: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class HyperplaneEncoder(Encoder):
         return vectors - along * normal
 
 
-class _KnownOfTables(torch.autograd.Function):
+class _KnownFromTables(torch.autograd.Function):
     # Straight from the table, and the gradient straight into its own.
 
     @staticmethod

@@ -1,0 +1,120 @@
+"""The loader: batches of a step's quads with everything random already drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data import LazyQuads, Timeline
+from tkg_incremental.loader.batch import TermBatch, TKGBatch
+from tkg_incremental.loader.negatives import NegativeSampler
+from tkg_incremental.ops.answers import TIME
+
+if TYPE_CHECKING:
+    from tkg_incremental.strategies.terms import Term
+
+#: The quads of a term: written out, or virtual.
+Quads = Tensor | LazyQuads
+
+
+class TKGLoader:
+    """Yields the batches of one epoch each time it is iterated over.
+
+    Quads are drawn uniformly over the epoch, then sorted by time inside a batch, so that kernels find neighbours in the
+    cache. Every term gets its share of each batch.
+
+    Args:
+        timeline: The graph.
+        time: The step to learn.
+        terms: The terms of the loss. Their views choose the quads when the loader is made.
+        sampler: Draws negatives.
+        generator: Source of all randomness.
+        batch_size: Maximum number of quads per batch, over all terms together.
+        short_last: Fill every batch but the last, as the released TIE code does, instead of batches of equal size.
+    """
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        time: int,
+        terms: Sequence[Term],
+        sampler: NegativeSampler,
+        generator: torch.Generator,
+        batch_size: int = 2048,
+        short_last: bool = False,
+    ) -> None:
+        self.timeline, self.time, self.terms, self.sampler = timeline, time, terms, sampler
+        self.generator, self.batch_size, self.short_last = generator, batch_size, short_last
+        self.views: list[Quads | None] = [
+            None if term.view is None else term.view.select(timeline, time, generator) for term in terms
+        ]
+
+    @property
+    def num_quads(self) -> int:
+        """Number of quads per epoch."""
+        return sum(len(quads) for quads in self.views if quads is not None)
+
+    @property
+    def num_examples(self) -> int:
+        """Number of labelled facts per epoch, negatives included: the paper's data size."""
+        known = int(self.timeline.num_known[self.time])
+        pairs = zip(self.terms, self.views, strict=True)
+        return sum(term.num_examples(len(quads), known) for term, quads in pairs if quads is not None)
+
+    def __len__(self) -> int:
+        """Number of batches per epoch."""
+        return math.ceil(self.num_quads / self.batch_size)
+
+    def __iter__(self) -> Iterator[TKGBatch]:
+        parts = [None if quads is None else self._shuffle(quads, sizes) for quads, sizes in self._sizes()]
+        for batch in range(len(self)):
+            terms = [
+                None if part is None or quads is None else self._draw(term, quads, part[batch])
+                for term, quads, part in zip(self.terms, self.views, parts, strict=True)
+            ]
+            yield TKGBatch(terms, self.sampler.pool)
+
+    def _sizes(self) -> Iterator[tuple[Quads | None, list[int]]]:
+        """The quads of each term and how many of them each batch gets."""
+        batches, dealt = len(self), 0
+        for quads in self.views:
+            if quads is None:
+                yield None, []
+            elif self.short_last:
+                share = math.ceil(len(quads) / max(1, batches))
+                cuts = [min(share * batch, len(quads)) for batch in range(batches + 1)]
+                if len(quads) == self.num_quads:
+                    cuts = [*range(0, len(quads), self.batch_size), len(quads)]
+                yield quads, [b - a for a, b in zip(cuts, cuts[1:], strict=False)]
+            else:
+                # Round robin: a term begins with the batch after the one that the term before ended with.
+                yield quads, [len(range((batch - dealt) % batches, len(quads), batches)) for batch in range(batches)]
+                dealt += len(quads)
+
+    def _shuffle(self, quads: Quads, sizes: list[int]) -> Sequence[Tensor]:
+        return torch.randperm(len(quads), generator=self.generator, device=quads.device).split(sizes)
+
+    def _draw(self, term: Term, quads: Quads, index: Tensor) -> TermBatch | None:
+        if not len(index):
+            return None
+        chosen = quads[index] if isinstance(quads, Tensor) else quads.take(index, self.generator)
+        chosen = chosen[torch.argsort(chosen[:, TIME], stable=True)]
+        return TermBatch(chosen, term.draw(chosen, self.sampler, self.generator))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The quads that were drawn when the loader was made; virtual ones are not drawn."""
+        return {"views": [quads if isinstance(quads, Tensor) else None for quads in self.views]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if len(state["views"]) != len(self.views):
+            raise ValueError(f"views must have one entry per term, {len(self.views)} (got {len(state['views'])})")
+        self.views = [
+            mine if theirs is None else theirs for mine, theirs in zip(self.views, state["views"], strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        return f"TKGLoader({self.num_quads} quads in {len(self)} batches, step {self.time})"

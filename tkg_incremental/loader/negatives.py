@@ -1,0 +1,117 @@
+"""Negative sampling: entities known at a quad's time that are no true answer of its query."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data.timeline import Timeline
+from tkg_incremental.loader.batch import Candidates
+from tkg_incremental.loader.pool import CandidatePool
+from tkg_incremental.ops import native
+from tkg_incremental.ops.answers import SIDES, TIME, AnswerIndex, Side
+
+# A draw that hits a true answer is repeated at most this often, then masked. Only queries whose true answers are
+# nearly all known entities come to that.
+_MAX_DRAWS = 32
+# A linear congruential generator makes the numbers of repeated draws, with the same bits in C and in torch.
+_MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
+
+
+class NegativeSampler:
+    r"""Draws negatives uniformly from :math:`E_{known}(t) \setminus \{o : (s, r, o, t) \in D_{train}\}`.
+
+    Args:
+        timeline: The graph.
+        pool: The entities to draw from; all by default.
+    """
+
+    def __init__(self, timeline: Timeline, pool: CandidatePool | None = None) -> None:
+        self.timeline, self.pool = timeline, pool or CandidatePool(timeline)
+
+    def draw(self, quads: Tensor, count: int, generator: torch.Generator, shared: bool = False) -> Candidates:
+        """Negatives for both queries of each quad.
+
+        Args:
+            quads: ``[B, 4]`` by ascending time.
+            count: Number of negatives per query.
+            generator: Source of randomness.
+            shared: Draw one list per distinct time instead of one per query.
+        """
+        if count < 1:
+            raise ValueError(f"count must be at least 1 (got {count})")
+        return self._draw_shared(quads, count, generator) if shared else self._draw_own(quads, count, generator)
+
+    def _draw_own(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
+        entities = quads.new_empty(2 * len(quads), count)
+        entities.random_(generator=generator)
+        missing = False
+        for side, half in zip(SIDES, entities.split(len(quads)), strict=True):
+            missing |= self._choose(quads, side, half)
+        mask = None
+        if missing:
+            mask = entities < 0
+            entities.clamp_(min=0)
+        return Candidates(entities, quads[:, TIME].repeat(2), None, mask)
+
+    def _draw_shared(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
+        steps, list_of_quad = torch.unique_consecutive(quads[:, TIME], return_inverse=True)
+        known = self.pool.num_known[steps].clamp(min=1)
+        places = torch.empty(len(steps), count, dtype=torch.long, device=quads.device).random_(generator=generator)
+        return self.from_lists(quads, self.pool.entities[places % known[:, None]], steps, list_of_quad)
+
+    def from_lists(
+        self, quads: Tensor, lists: Tensor, time: Tensor, list_of_quad: Tensor, from_pool: bool = True
+    ) -> Candidates:
+        """Given lists ``[L, K]`` as the candidates of both queries; true answers are masked.
+
+        Args:
+            quads: ``[B, 4]``.
+            lists: ``[L, K]`` entity ids.
+            time: ``[L]`` the step of each list.
+            list_of_quad: ``[B]`` the list of each quad.
+            from_pool: Whether the lists were drawn from the candidate pool.
+        """
+        own = lists[list_of_quad]
+        unknown = self.timeline.column_of[own] >= self.timeline.num_known[quads[:, TIME], None]
+        mask = torch.cat([self._answers(side).contains(quads, own) | unknown for side in SIDES])
+        return Candidates(lists, time, list_of_quad.repeat(2), mask, from_pool)
+
+    def _answers(self, side: Side) -> AnswerIndex:
+        return self.timeline.answers(side, "train")
+
+    def _choose(self, quads: Tensor, side: Side, numbers: Tensor) -> bool:
+        """Turns random numbers ``[B, K]`` into entities in place, -1 where there is none; returns if there are such."""
+        answers, time = self._answers(side), quads[:, TIME].contiguous()
+        known, entities = self.pool.num_known[time], self.pool.entities
+        if native.takes(numbers):
+            start, count = answers.spans(quads)
+            missing = torch.zeros_like(time)
+            index = answers.entity, answers.first, answers.last, start, count
+            sizes = int(count.max()) if len(count) else 0, *numbers.shape
+            native.call("choose_negatives", entities, known, time, *index, numbers, missing, *sizes)
+            return bool(missing.any())
+        return _choose(quads, answers, entities, known, numbers)
+
+    def __repr__(self) -> str:
+        return f"NegativeSampler({self.timeline!r}, {self.pool!r})"
+
+
+def _choose(quads: Tensor, answers: AnswerIndex, entities: Tensor, known: Tensor, numbers: Tensor) -> bool:
+    has_none = known == 0
+    known = known.clamp(min=1)
+    chosen = entities[numbers % known[:, None]]
+    row, place = answers.contains(quads, chosen).nonzero(as_tuple=True)
+    number = numbers[row, place]
+    for _ in range(_MAX_DRAWS - 1):
+        if not len(row):
+            break
+        number = number * _MULTIPLIER + _INCREMENT
+        candidate = entities[((number >> 33) & 0x7FFFFFFF) % known[row]]
+        chosen[row, place] = candidate
+        again = answers.contains(quads[row], candidate[:, None]).squeeze(1)
+        row, place, number = row[again], place[again], number[again]
+    chosen[row, place] = -1
+    chosen[has_none] = -1
+    numbers.copy_(chosen)
+    return bool(len(row)) or bool(has_none.any())
