@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from oracles import count_bins, expand, rows_of
 
 from tkg_incremental.data import bin_by_count, expand_intervals
+from tkg_incremental.data.intervals import merge_intervals, one_step_facts, sort_quads
 
 
 @given(st.lists(st.integers(1900, 1930), min_size=1, max_size=80), st.integers(0, 10))
@@ -37,3 +38,23 @@ def test_expand_intervals(facts: list[tuple[int, int, int, int, int]]) -> None:
     assert rows.shape[1] == 4
     assert rows.dtype == torch.long
     assert rows_of(rows) == expand(facts)
+
+
+def test_merge_intervals() -> None:
+    key = torch.tensor([1, 1, 1, 1, 2, 5])
+    first, last = torch.tensor([0, 1, 3, 9, 3, 0]), torch.tensor([4, 2, 5, 9, 3, 7])
+    begins, merged = merge_intervals(key, first, last)
+    assert first[begins].tolist() == [0, 9, 3, 0]
+    assert merged.tolist() == [5, 9, 3, 7]
+    begins, merged = merge_intervals(key[:0], first[:0], last[:0])
+    assert len(begins) == len(merged) == 0
+
+
+def test_sort_quads() -> None:
+    quads = torch.tensor([[1, 0, 0, 1], [0, 1, 0, 1], [2, 0, 0, 0], [0, 1, 0, 1]])
+    assert sort_quads(quads).tolist() == [[2, 0, 0, 0], [0, 1, 0, 1], [0, 1, 0, 1], [1, 0, 0, 1]]
+    assert sort_quads(quads[:0]).shape == (0, 4)
+
+
+def test_one_step_facts() -> None:
+    assert one_step_facts(torch.tensor([[3, 1, 2, 5]])).tolist() == [[3, 1, 2, 5, 5]]
