@@ -112,6 +112,10 @@ class FactTable:
         facts[:, LAST].clamp_(max=last)
         return LazyQuads(facts)
 
+    def quads(self) -> Tensor:
+        """All quads ``[num_rows, 4]``, sorted by time, head, rel, tail. Memory follows the durations of the facts."""
+        return self.between(0, self.num_steps - 1).quads()
+
     # Changes, of a merged table ---------------------------------------------------------------------------------
 
     def added(self, step: int) -> Tensor:

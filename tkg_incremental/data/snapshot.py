@@ -145,7 +145,9 @@ class Snapshot(Data):
         return super().__deepcopy__(memo)
 
     def _repr_html_(self) -> str:
-        sizes = [(key, tuple(value.shape) if isinstance(value, Tensor) else value) for key, value in self.to_dict().items()]
+        sizes = [
+            (key, tuple(value.shape) if isinstance(value, Tensor) else value) for key, value in self.to_dict().items()
+        ]
         cells = "".join(f"<tr><th>{html.escape(key)}</th><td>{html.escape(str(size))}</td></tr>" for key, size in sizes)
         return f"<table><caption>{type(self).__name__}</caption>{cells}</table>"
 
