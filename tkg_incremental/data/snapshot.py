@@ -42,7 +42,7 @@ class Snapshot(Data):
     """The graph at one step: a :class:`torch_geometric.data.Data` of its train facts and their changes.
 
     All tensors are part of the data store, so that copies, batches, pickles and ``.to(device)`` include them. Views
-    over several steps (:meth:`deleted`, :meth:`replay`, …) read the timeline, which a pickle and a batch do not include.
+    over several steps (:meth:`deleted`, :meth:`replay`, …) read the timeline, which pickles and batches do not include.
 
     Attributes:
         edge_index: ``[2, E]`` heads and tails of the train facts, each once.

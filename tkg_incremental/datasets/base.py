@@ -226,6 +226,6 @@ class TKGDataset(Dataset):
         else:
             rows, facts = [sum(table.num_at(step) for step in self.indices()) for table in tables], ""
         return (
-            f"{type(self).__name__}({self._describe_steps()}, {self.num_entities} entities, {self.num_relations} relations, "
-            f"{' / '.join(map(str, rows))} rows{facts})"
+            f"{type(self).__name__}({self._describe_steps()}, {self.num_entities} entities, "
+            f"{self.num_relations} relations, {' / '.join(map(str, rows))} rows{facts})"
         )
