@@ -2,9 +2,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import count_bins, expand, rows_of
+from oracles import Fact, count_bins, expand, rows_of
+from timelines import facts_tensor
 
-from tkg_incremental.data import bin_by_count, expand_intervals
+from tkg_incremental.data import FactTable, LazyQuads, bin_by_count, expand_intervals
+from tkg_incremental.data.intervals import merge_intervals, one_step_facts, sort_quads, subtract_intervals
 
 
 @given(st.lists(st.integers(1900, 1930), min_size=1, max_size=80), st.integers(0, 10))
@@ -37,3 +39,36 @@ def test_expand_intervals(facts: list[tuple[int, int, int, int, int]]) -> None:
     assert rows.shape[1] == 4
     assert rows.dtype == torch.long
     assert rows_of(rows) == expand(facts)
+
+
+def test_merge_intervals() -> None:
+    key = torch.tensor([1, 1, 1, 1, 2, 5])
+    first, last = torch.tensor([0, 1, 3, 9, 3, 0]), torch.tensor([4, 2, 5, 9, 3, 7])
+    begins, merged = merge_intervals(key, first, last)
+    assert first[begins].tolist() == [0, 9, 3, 0]
+    assert merged.tolist() == [5, 9, 3, 7]
+    begins, merged = merge_intervals(key[:0], first[:0], last[:0])
+    assert len(begins) == len(merged) == 0
+
+
+def test_sort_quads() -> None:
+    quads = torch.tensor([[1, 0, 0, 1], [0, 1, 0, 1], [2, 0, 0, 0], [0, 1, 0, 1]])
+    assert sort_quads(quads).tolist() == [[2, 0, 0, 0], [0, 1, 0, 1], [0, 1, 0, 1], [1, 0, 0, 1]]
+    assert sort_quads(quads[:0]).shape == (0, 4)
+
+
+def test_one_step_facts() -> None:
+    assert one_step_facts(torch.tensor([[3, 1, 2, 5]])).tolist() == [[3, 1, 2, 5, 5]]
+
+
+held = st.tuples(*[st.integers(0, 1)] * 3, st.integers(0, 8), st.integers(0, 8)).map(
+    lambda drawn: (*drawn[:3], *sorted(drawn[3:]))
+)
+
+
+@given(st.lists(held, max_size=8), st.lists(held, max_size=8))
+def test_subtract_intervals(facts: list[Fact], taken: list[Fact]) -> None:
+    left = subtract_intervals(facts_tensor(facts), FactTable(facts_tensor(taken), 2, 2, 9).merged().facts)
+    gone = set(expand(taken))
+    assert rows_of(LazyQuads(left).quads()) == [row for row in expand(facts) if row not in gone]
+    assert bool((left[:, 3] <= left[:, 4]).all())

@@ -11,6 +11,7 @@ import torch
 
 from tkg_incremental.datasets import Wikidata12k, YAGO11k
 from tkg_incremental.datasets.download import MIRROR_VARIABLE
+from tkg_incremental.ops.keys import pack
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get(MIRROR_VARIABLE),
@@ -36,13 +37,13 @@ def yago(roots: dict[type, Path]) -> YAGO11k:
 def counts(dataset: Wikidata12k | YAGO11k) -> tuple[list[int], list[int]]:
     """Rows and unique rows of train, validation and test."""
     tables = [dataset.timeline.split(name) for name in ("train", "val", "test")]
-    return [len(table) for table in tables], [len(table.unique()) for table in tables]
+    return [table.num_rows for table in tables], [table.merged().num_rows for table in tables]
 
 
 def rows(dataset: Wikidata12k | YAGO11k, name: str) -> np.ndarray:
     """The distinct rows of a split, each as one number."""
-    table = dataset.timeline.split(name)
-    return np.unique((table.keys * dataset.num_steps + table.rows[:, 3]).numpy())
+    sizes = [dataset.num_entities, dataset.num_relations, dataset.num_entities, dataset.num_steps]
+    return np.unique(pack(list(dataset.timeline.split(name).quads().unbind(1)), sizes).numpy())
 
 
 def ever_in_a_row(dataset: Wikidata12k | YAGO11k) -> int:
@@ -51,7 +52,8 @@ def ever_in_a_row(dataset: Wikidata12k | YAGO11k) -> int:
 
 def test_wikidata12k(wikidata: Wikidata12k) -> None:
     assert str(wikidata) == (
-        "Wikidata12k(78 steps 1000–1595 … 2018–2020, 12554 entities, 24 relations, 257542 / 20764 / 19746 rows)"
+        "Wikidata12k(78 steps 1000–1595 … 2018–2020, 12554 entities, 24 relations, 257542 / 20764 / 19746 rows, "
+        "17614 / 2131 / 2130 facts)"
     )
     assert counts(wikidata) == ([257_542, 20_764, 19_746], [255_078, 20_711, 19_735])
     assert ever_in_a_row(wikidata) == 8_349
@@ -88,9 +90,9 @@ def test_known_entities(wikidata: Wikidata12k, step: int, known: int) -> None:
 @pytest.mark.parametrize(("cls", "train"), [(Wikidata12k, 272_377), (YAGO11k, 220_025)])
 def test_single_step_facts(cls: type[Wikidata12k], train: int, roots: dict[type, Path]) -> None:
     dataset = cls(roots[cls], single_step_facts=True)
-    assert len(dataset.timeline.train) == train
+    assert dataset.timeline.train.num_rows == train
     # The two variants live side by side in one root.
-    assert len(cls(roots[cls]).timeline.train) < train
+    assert cls(roots[cls]).timeline.train.num_rows < train
 
 
 def test_splits_overlap_as_published(wikidata: Wikidata12k) -> None:
@@ -111,7 +113,7 @@ def test_leak_free(wikidata: Wikidata12k, roots: dict[type, Path]) -> None:
     assert np.array_equal(test, np.setdiff1d(rows(wikidata, "test"), earlier))
 
 
-def test_what_a_person_reads(wikidata: Wikidata12k, yago: YAGO11k) -> None:
+def test_names(wikidata: Wikidata12k, yago: YAGO11k) -> None:
     assert "position held" in wikidata.relations
     assert all(not name.startswith("P") or " " in name for name in wikidata.relation_names)
     assert all(name.startswith("Q") for name in wikidata.entity_names)
@@ -121,7 +123,7 @@ def test_what_a_person_reads(wikidata: Wikidata12k, yago: YAGO11k) -> None:
     assert not any(set("<>_") & set(name) for name in [*yago.entity_names, *yago.relation_names])
 
 
-def test_labels_can_be_dropped_in(roots: dict[type, Path], wikidata: Wikidata12k) -> None:
+def test_label_file(roots: dict[type, Path], wikidata: Wikidata12k) -> None:
     path = roots[Wikidata12k] / "labels.tsv"
     named, other = wikidata.entity_names[:2]
     path.write_text(f"{named}\tAn Example\n")

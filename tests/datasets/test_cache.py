@@ -68,7 +68,7 @@ def test_built_once(root: Path) -> None:
     assert Tiny.builds == ["published"]
     assert repr(first) == repr(second)
     for split in ("train", "val", "test"):
-        assert torch.equal(first.timeline.split(split).rows, second.timeline.split(split).rows)
+        assert torch.equal(first.timeline.split(split).facts, second.timeline.split(split).facts)
     assert first.entity_names == second.entity_names == ["Trump", "Biden", "US"]
     Tiny(root, force_reload=True)
     assert len(Tiny.builds) == 2
@@ -86,7 +86,7 @@ def test_options_do_not_share_a_cache(root: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign", "of another kind", "of another dataset"])
-def test_a_damaged_cache_is_built_anew(root: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_cache_is_built_again(root: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     before = Tiny(root)
     content = bytearray(cached(root).read_bytes())
     if damage == "flip":
@@ -99,20 +99,20 @@ def test_a_damaged_cache_is_built_anew(root: Path, damage: str, caplog: pytest.L
     else:
         cached(root).write_bytes(replaced[damage])
     after = Tiny(root)
-    assert "it is built anew" in caplog.text
+    assert "it is built again" in caplog.text
     assert len(Tiny.builds) == 2
-    assert torch.equal(before.timeline.train.rows, after.timeline.train.rows)
+    assert torch.equal(before.timeline.train.facts, after.timeline.train.facts)
     Tiny(root)  # and is whole again
     assert len(Tiny.builds) == 2
 
 
-def test_a_damaged_raw_file_is_fetched_anew(root: Path) -> None:
+def test_a_damaged_raw_file_is_downloaded_again(root: Path) -> None:
     before = Tiny(root)
     raw = root / "raw" / "train.txt"
     raw.write_text("0\t0\t2\t1990-##-##\t1999-##-##\n")  # well formed, but not what was published
     after = Tiny(root, force_reload=True)
     assert raw.read_text() == FILES["train.txt"]
-    assert torch.equal(before.timeline.train.rows, after.timeline.train.rows)
+    assert torch.equal(before.timeline.train.facts, after.timeline.train.facts)
 
 
 def test_a_damaged_raw_file_that_cannot_be_fetched(root: Path, mirror: Path) -> None:
@@ -155,6 +155,12 @@ print(repr(Tiny({str(root)!r})), len(Tiny.builds))
     (first, built), (second, built_again) = outputs
     assert first == second == repr(Tiny(root))
     assert int(built) + int(built_again) == 1  # the other waited, and found it there
+
+
+def test_the_cache_is_small(root: Path) -> None:
+    Tiny(root)
+    splits = load_verified(cached(root))["splits"]
+    assert all(facts.dtype == torch.int32 and facts.size(1) == 5 for facts in splits.values())
 
 
 def test_in_memory_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ SMALL = {"num_entities": 200, "num_relations": 4, "num_steps": 12, "facts_per_st
 def test_synthetic() -> None:
     dataset = SyntheticTKG(**SMALL, added_per_step=30, deleted_per_step=20)
     assert str(dataset).startswith("SyntheticTKG(12 steps 0 … 11, 200 entities, 4 relations, ")
-    assert len(dataset.timeline.train) == sum(300 + 10 * step for step in range(12))
+    assert dataset.timeline.train.num_rows == sum(300 + 10 * step for step in range(12))
     assert dataset.entities.index("entity 17") == 17
     assert dataset.relations.index("relation 3") == 3
     assert dataset.step_of(5) == 5
@@ -49,7 +49,7 @@ def test_exactly_what_is_asked_for(sizes: dict[str, int]) -> None:
         assert len(snapshot.removed) == sizes["deleted_per_step"]
 
 
-def test_a_step_without_newcomers() -> None:
+def test_a_step_without_new_entities() -> None:
     dataset = SyntheticTKG(num_entities=4, num_steps=20, facts_per_step=5, added_per_step=3, num_relations=20)
     assert len(dataset[19].known_entities) == 4
 
@@ -57,37 +57,37 @@ def test_a_step_without_newcomers() -> None:
 def test_the_seed_decides() -> None:
     one, same, other = (SyntheticTKG(**SMALL, seed=seed).timeline for seed in (1, 1, 2))
     for split in ("train", "val", "test"):
-        assert torch.equal(one.split(split).rows, same.split(split).rows)
-        assert not torch.equal(one.split(split).rows, other.split(split).rows)
+        assert torch.equal(one.split(split).facts, same.split(split).facts)
+        assert not torch.equal(one.split(split).facts, other.split(split).facts)
 
 
-def triples(rows: torch.Tensor) -> set[tuple[int, ...]]:
-    return set(map(tuple, rows[:, :3].tolist()))
+def triples(facts: torch.Tensor) -> set[tuple[int, ...]]:
+    return set(map(tuple, facts[:, :3].tolist()))
 
 
 def test_held_out_facts_are_new_and_supported() -> None:
     timeline = SyntheticTKG(**SMALL, val=0.2, test=0.1).timeline
-    train, val, test = (triples(timeline.split(name).rows) for name in ("train", "val", "test"))
+    train, val, test = (triples(timeline.split(name).facts) for name in ("train", "val", "test"))
     assert not train & val
     assert not train & test
     assert not val & test
     assert (len(val), len(test)) == (round(len(train) * 0.2), round(len(train) * 0.1))
-    asked_in_train = {(head, rel, time) for head, rel, _, time in timeline.train.rows.tolist()}
-    held_out = torch.cat([timeline.val.rows, timeline.test.rows]).tolist()
+    asked_in_train = {(head, rel, time) for head, rel, _, time in timeline.train.quads().tolist()}
+    held_out = torch.cat([timeline.val.quads(), timeline.test.quads()]).tolist()
     assert all((head, rel, time) in asked_in_train for head, rel, _, time in held_out)
 
 
-def test_entities_come_over_time() -> None:
+def test_entities_appear_over_time() -> None:
     dataset = SyntheticTKG(**SMALL, added_per_step=60)
     known = dataset.timeline.num_known
     assert int(known[0]) <= 100
     assert int(known[-1]) > 180
     assert bool((known.diff() > 0).all())
-    # Their ids are in no order that a model could lean on.
+    # Their ids are in no order that a model could use.
     assert not torch.equal(dataset.timeline.order, torch.arange(200))
 
 
-def test_half_of_what_begins_is_about_newcomers() -> None:
+def test_half_of_the_added_facts_are_about_new_entities() -> None:
     dataset = SyntheticTKG(num_entities=2000, num_steps=10, facts_per_step=8000, added_per_step=200)
     for snapshot in list(dataset)[1:]:
         new = dataset.timeline.first_seen[snapshot.added[:, 0]] == snapshot.time
@@ -133,8 +133,8 @@ def test_cached(tmp_path: Path) -> None:
     built = SyntheticTKG(tmp_path, **SMALL)
     opened = SyntheticTKG(tmp_path, **SMALL)
     memory = SyntheticTKG(**SMALL)
-    assert torch.equal(built.timeline.train.rows, opened.timeline.train.rows)
-    assert torch.equal(built.timeline.train.rows, memory.timeline.train.rows)
+    assert torch.equal(built.timeline.train.facts, opened.timeline.train.facts)
+    assert torch.equal(built.timeline.train.facts, memory.timeline.train.facts)
     SyntheticTKG(tmp_path, **SMALL, seed=1)
     assert len(list((tmp_path / "processed").iterdir())) == 2
 

@@ -17,7 +17,7 @@ def dataset() -> WorldLeaders:
 
 
 def facts(dataset: WorldLeaders, split: str) -> set[tuple[str, str, str]]:
-    rows = dataset.timeline.split(split).rows[:, :3].unique(dim=0).tolist()
+    rows = dataset.timeline.split(split).facts[:, :3].unique(dim=0).tolist()
     entities, relations = dataset.entity_names, dataset.relation_names
     return {(entities[head], relations[rel], entities[tail]) for head, rel, tail in rows}
 
@@ -59,7 +59,7 @@ def test_a_tenth_each_is_set_aside(dataset: WorldLeaders) -> None:
 
 def test_no_row_in_two_splits(dataset: WorldLeaders) -> None:
     train, val, test = (
-        set(map(tuple, dataset.timeline.split(split).rows.tolist())) for split in ("train", "val", "test")
+        set(map(tuple, dataset.timeline.split(split).quads().tolist())) for split in ("train", "val", "test")
     )
     assert not train & val
     assert not train & test
@@ -68,12 +68,12 @@ def test_no_row_in_two_splits(dataset: WorldLeaders) -> None:
 
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_held_out_facts_have_support(dataset: WorldLeaders, split: str) -> None:
-    train = dataset.timeline.train.rows.tolist()
+    train = dataset.timeline.train.quads().tolist()
     seen = {(entity, time) for head, _, tail, time in train for entity in (head, tail)}
     since: dict[int, int] = {}
     for _, rel, _, time in train:
         since[rel] = min(time, since.get(rel, time))
-    for head, rel, tail, time in dataset.timeline.split(split).rows.tolist():
+    for head, rel, tail, time in dataset.timeline.split(split).quads().tolist():
         assert (head, time) in seen
         assert (tail, time) in seen
         assert since[rel] <= time
@@ -83,5 +83,5 @@ def test_deterministic_and_cached(dataset: WorldLeaders, tmp_path: Path) -> None
     for other in (WorldLeaders(), WorldLeaders(tmp_path), WorldLeaders(tmp_path)):
         assert other.entity_names == dataset.entity_names
         for split in ("train", "val", "test"):
-            assert torch.equal(other.timeline.split(split).rows, dataset.timeline.split(split).rows)
+            assert torch.equal(other.timeline.split(split).facts, dataset.timeline.split(split).facts)
     assert len(list((tmp_path / "processed").iterdir())) == 1

@@ -1,4 +1,6 @@
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from math import nan
 
 import pytest
@@ -7,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning import model_for
 from oracles import RankOracle, ScoreOracle, TimelineOracle
-from timelines import make_timeline, timelines
+from timelines import make_interval_timeline, make_timeline, timelines
 
+from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
-from tkg_incremental.metrics import Evaluator, StepRanks
+from tkg_incremental.metrics import Evaluator, RankCounter, StepRanks
+from tkg_incremental.metrics.evaluator import past_steps
 from tkg_incremental.models import TKGModel
 from tkg_incremental.ops import ranking
 
@@ -61,12 +65,12 @@ def test_ranks(drawn: tuple[Timeline, TimelineOracle], name: str, window: int, s
 
 
 def check_metrics(model: TKGModel, timeline: Timeline, line: TimelineOracle, split: str, window: int) -> None:
-    oracle = RankOracle(line, ScoreOracle(model), split, window)
-    for per_query, first in ((False, 0), (True, 1)):
-        evaluator = Evaluator(timeline, split, window, per_query=per_query, average_from=first)
+    for per_query, first, repeats in ((False, 0, True), (True, 1, False)):
+        oracle = RankOracle(line, ScoreOracle(model), split, window, repeats)
+        evaluator = Evaluator(timeline, split, window, per_query, first, repeats)
         for step in range(line.num_steps):
             metrics, alpha = evaluator.evaluate(model, step)
-            assert alpha.tolist() == [approx(oracle.hits(j)) for j in range(step + 1)]
+            assert alpha == {j: approx(oracle.hits(j)) for j in range(step + 1) if oracle.rows(j)}
             assert metrics["A@10"] == approx(oracle.average(step, first))
             assert metrics["A@10 incremental"] == approx(oracle.average(step, timeline.base_step))
             assert evaluator.current(model, step, k=2) == approx(oracle.hits(step, 2))
@@ -74,7 +78,7 @@ def check_metrics(model: TKGModel, timeline: Timeline, line: TimelineOracle, spl
                 assert set(metrics) == {"A@10", "A@10 incremental"}
                 continue
             assert metrics["C@10"] == approx(oracle.hits(step))
-            assert metrics.get("C@10 newcomers", nan) == approx(oracle.newcomer_hits(step, timeline.base_step))
+            assert metrics.get("C@10 new entities", nan) == approx(oracle.new_entity_hits(step, timeline.base_step))
             assert metrics["Hits@1"] == approx(oracle.hits(step, 1))
             assert metrics["Hits@3"] == approx(oracle.hits(step, 3))
             assert metrics["MRR"] == approx(oracle.mrr(step))
@@ -124,6 +128,103 @@ def test_pooled_hits() -> None:
     assert found == pytest.approx(100 * sum(rank <= 4 for rank in ranks) / 8)  # rows weigh alike, not steps
     assert math.isnan(Evaluator(timeline).hits(model, 1, 1))
     assert math.isnan(Evaluator(timeline).current(model, 1))
+
+
+@few
+@given(timelines(), st.sampled_from(["known", "all"]))
+def test_link_prediction(drawn: tuple[Timeline, TimelineOracle], candidates: str) -> None:
+    timeline, line = drawn
+    model = model_of_ties(timeline, "Static complex")
+    oracle = RankOracle(line, ScoreOracle(model), candidates=candidates)
+    for first, last in ((0, None), (1, 2)):
+        found = Evaluator(timeline).link_prediction(model, first, last, candidates=candidates)  # type: ignore[arg-type]
+        expected = oracle.link_prediction(first, line.num_steps - 1 if last is None else last)
+        assert found == {name: approx(value) for name, value in expected.items()}
+
+
+def test_other_candidates() -> None:
+    timeline = make_timeline([], [], [(0, 0, 0, 0)], num_entities=1, num_relations=1, num_steps=1)
+    with pytest.raises(ValueError, match="candidates must be 'known' or 'all'"):
+        Evaluator(timeline).link_prediction(model_for(timeline), candidates="some")  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 400), st.integers(1, 30))
+def test_past_steps(step: int, limit: int) -> None:
+    steps = past_steps(step, limit)
+    assert len(steps) <= limit
+    assert list(past_steps(step)) == list(range(step))
+    if step <= limit:
+        assert list(steps) == list(range(step))
+    elif limit > 1:
+        assert len(steps) > limit / 2 - 1  # no fewer than needed
+    # What is sampled later was sampled before, unless it is new.
+    assert {j for j in past_steps(step + 7, limit) if j < step} <= set(steps)
+
+
+def test_alpha_on_a_sample_of_the_past() -> None:
+    facts = [(e, 0, (e * 5 + 1) % 12, 0, 39) for e in range(12)]
+    timeline = make_interval_timeline(facts, [], facts[::3], num_entities=12, num_relations=1, num_steps=40)
+    model = model_for(timeline)
+    whole = Evaluator(timeline, max_past_steps=None).evaluate(model, 30)[1]
+    sampled = Evaluator(timeline, max_past_steps=5).evaluate(model, 30)[1]
+    assert list(whole) == list(range(31))
+    assert sampled == {step: whole[step] for step in (0, 8, 16, 24, 30)}
+    with pytest.raises(ValueError, match=r"max_past_steps must be at least 1 or None \(got 0\)"):
+        Evaluator(timeline, max_past_steps=0)
+
+
+def test_the_mode_of_the_model_is_restored() -> None:
+    timeline = make_timeline([(0, 0, 1, 0)], [], [(0, 0, 1, 0)], num_entities=2, num_relations=1, num_steps=1)
+    modes = []
+
+    class Spy(RankCounter):
+        def __call__(self, sets, model, known, step, communicator=LOCAL):  # type: ignore[no-untyped-def]
+            modes.append(model.training)
+            return super().__call__(sets, model, known, step, communicator)
+
+    model = model_for(timeline)
+    for training in (True, False):
+        model.train(training)
+        Evaluator(timeline, count=Spy()).current(model, 0)
+        assert model.training is training
+    assert modes == [False, False]
+
+
+class Threads(Communicator):
+    """One of several threads in the place of processes."""
+
+    def __init__(self, rank: int, barrier: threading.Barrier, shared: list[torch.Tensor]) -> None:
+        self.rank, self.size, self._barrier, self._shared = rank, barrier.parties, barrier, shared
+
+    def gather(self, values: torch.Tensor) -> list[torch.Tensor]:
+        self._shared[self.rank] = values
+        self._barrier.wait(60)
+        gathered = list(self._shared)
+        self._barrier.wait(60)
+        return gathered
+
+
+@pytest.mark.parametrize("shares_steps", [True, False])
+def test_divided_among_processes(shares_steps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = [(e, 0, (e * 5 + 1) % 12, e % 3, 8) for e in range(12)]
+    timeline = make_interval_timeline(facts, [], facts[::3], num_entities=12, num_relations=1, num_steps=9)
+    monkeypatch.setattr(ranking, "_SCORES_AT_A_TIME", 20)  # several products, so that there is something to divide
+
+    class Counter(RankCounter):
+        pass
+
+    Counter.shares_steps = shares_steps
+    timeline.answers("head"), timeline.answers("tail")  # made before the threads start
+
+    def results(communicator: Communicator) -> tuple[object, ...]:
+        model, evaluator = model_for(timeline), Evaluator(timeline, communicator=communicator, count=Counter())
+        metrics, alpha = evaluator.evaluate(model, 8)
+        return metrics, alpha, evaluator.link_prediction(model), evaluator.hits(model, 2, 5, k=3)
+
+    barrier, shared = threading.Barrier(2), [torch.empty(0)] * 2
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda rank: results(Threads(rank, barrier, shared)), range(2)))
+    assert repr(found[0]) == repr(found[1]) == repr(results(LOCAL))  # the same bits
 
 
 def test_deleted_answers_come_from_any_split_of_the_window() -> None:

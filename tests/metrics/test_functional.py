@@ -48,31 +48,37 @@ def test_nothing_to_average() -> None:
     nothing = torch.empty(0)
     assert all(math.isnan(metric(nothing)) for metric in (hits_at, mean_rank, mean_reciprocal_rank, deleted_hits_at))
     assert math.isnan(reciprocal_rank_difference(torch.tensor([1.0]), nothing, torch.empty(0, dtype=torch.long)))
-    assert math.isnan(average(torch.tensor([NAN, NAN])))
-    assert math.isnan(average(torch.tensor([1.0]), first=1))
+    assert math.isnan(average({0: NAN, 1: NAN}))
+    assert math.isnan(average({0: 1.0}, first=1))
+    assert math.isnan(average({}))
 
 
 @given(st.lists(shares, min_size=1), st.integers(0, 3))
 def test_average(row: list[float], first: int) -> None:
     there = [value for value in row[first:] if not math.isnan(value)]
     wanted = sum(there) / len(there) if there else NAN
-    assert average(torch.tensor(row, dtype=torch.double), first) == pytest.approx(wanted, nan_ok=True)
+    assert average(dict(enumerate(row)), first) == pytest.approx(wanted, nan_ok=True)
 
 
 @given(st.integers(1, 5), st.data())
 def test_forgetting(steps: int, data: st.DataObject) -> None:
     alpha = [[data.draw(shares) if j <= t else NAN for j in range(steps)] for t in range(steps)]
-    matrix = torch.tensor(alpha, dtype=torch.double)
+    # Values that do not exist are left out or NaN.
+    keep_nan = data.draw(st.booleans())
+    history = {
+        t: {j: value for j, value in enumerate(row) if keep_nan or not math.isnan(value)} for t, row in enumerate(alpha)
+    }
     for t in range(steps):
         lost = []
         for i in range(t):
             earlier = [alpha[model][i] for model in range(t) if not math.isnan(alpha[model][i])]
             if earlier and not math.isnan(alpha[t][i]):
                 lost.append(max(earlier) - alpha[t][i])
-        assert forgetting(matrix, t) == pytest.approx(sum(lost) / len(lost) if lost else NAN, nan_ok=True)
+        assert forgetting(history, t) == pytest.approx(sum(lost) / len(lost) if lost else NAN, nan_ok=True)
 
 
 def test_forgetting_by_hand() -> None:
-    alpha = torch.tensor([[50.0, NAN, NAN], [80.0, 40.0, NAN], [60.0, 50.0, 10.0]])
+    alpha = {0: {0: 50.0}, 1: {0: 80.0, 1: 40.0}, 2: {0: 60.0, 1: 50.0, 2: 10.0}}
     assert forgetting(alpha, 2) == 5  # 80 − 60 forgotten, 40 − 50 gained
     assert math.isnan(forgetting(alpha, 0))
+    assert math.isnan(forgetting(alpha, 7))

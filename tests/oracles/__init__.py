@@ -3,7 +3,7 @@
 A row is a tuple ``(head, rel, tail, time)``; a set of rows counts each once.
 """
 
-from oracles.facts import Row, TimelineOracle, Triple, count_bins, expand, rows_of
+from oracles.facts import Fact, Row, TimelineOracle, Triple, count_bins, expand, rows_of
 from oracles.losses import Draw, cross_entropy, deletion, distillation, drift, link, project
 from oracles.ranks import RankOracle
 from oracles.replay import replay_rates
@@ -11,6 +11,7 @@ from oracles.scores import ScoreOracle, with_answer
 
 __all__ = [
     "Draw",
+    "Fact",
     "RankOracle",
     "Row",
     "ScoreOracle",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 Row = tuple[int, int, int, int]
+Fact = tuple[int, int, int, int, int]
 Triple = tuple[int, int, int]
 
 
@@ -50,7 +51,7 @@ class TimelineOracle:
     def replay(self, step: int, window: int) -> list[Row]:
         return sorted({row for row in self.train if step - window <= row[3] < step})
 
-    def turns(self, step: int, window: int) -> list[Row]:
+    def boundary_facts(self, step: int, window: int) -> list[Row]:
         def held(triple: Triple, when: int) -> bool:
             return when < step and triple in self.holding(when)
 
@@ -93,6 +94,6 @@ def count_bins(years: list[int], threshold: int) -> list[int]:
     return ends
 
 
-def expand(facts: list[tuple[int, int, int, int, int]]) -> list[Row]:
-    """Rows of facts ``(head, rel, tail, start, end)``."""
+def expand(facts: list[Fact]) -> list[Row]:
+    """Rows of facts (head, rel, tail, first, last)."""
     return sorted((head, rel, tail, step) for head, rel, tail, start, end in facts for step in range(start, end + 1))

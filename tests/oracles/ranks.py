@@ -31,16 +31,20 @@ class RankOracle:
     score: Callable[[Row], float]
     split: str = "test"
     window: int = 10
+    count_repeats: bool = True
+    candidates: str = "known"
 
     def rows(self, step: int) -> list[Row]:
-        return sorted(row for row in getattr(self.line, self.split) if row[3] == step)
+        rows = [row for row in getattr(self.line, self.split) if row[3] == step]
+        return sorted(rows if self.count_repeats else set(rows))
 
     def questions(self, step: int) -> list[tuple[Row, str]]:
         """Both directions of every row."""
         return [(row, side) for side in SIDES for row in self.rows(step)]
 
     def rank(self, row: Row, side: str, answer: int, filtered: bool) -> float:
-        candidates = self.line.known_entities(row[3])
+        all_entities = set(range(self.line.num_entities))
+        candidates = self.line.known_entities(row[3]) if self.candidates == "known" else all_entities
         if filtered:
             candidates -= self.line.answers(side, "all", row) - {answer}
         scores = {entity: self.score(with_answer(row, side, entity)) for entity in candidates}
@@ -62,8 +66,8 @@ class RankOracle:
     def hits(self, step: int, k: int = 10, filtered: bool = True) -> float:
         return 100 * mean([float(rank <= k) for rank in self.own_ranks(step, filtered)])
 
-    def newcomer_hits(self, step: int, base_step: int, k: int = 10) -> float:
-        """Of questions whose answer was not known at the last step of the base model."""
+    def new_entity_hits(self, step: int, base_step: int, k: int = 10) -> float:
+        """Of queries whose answer was not known at the last step of the base model."""
         asked = [row[2] if side == "tail" else row[0] for row, side in self.questions(step)]
         pairs = zip(asked, self.own_ranks(step, True), strict=True)
         return 100 * mean(
@@ -72,6 +76,11 @@ class RankOracle:
 
     def mrr(self, step: int, filtered: bool = True) -> float:
         return 100 * mean([1 / rank for rank in self.own_ranks(step, filtered)])
+
+    def link_prediction(self, first: int, last: int) -> dict[str, float]:
+        ranks = [rank for step in range(first, last + 1) for rank in self.own_ranks(step, True)]
+        hits = {f"Hits@{k}": 100 * mean([float(rank <= k) for rank in ranks]) for k in (1, 3, 10)}
+        return {"MRR": 100 * mean([1 / rank for rank in ranks]), **hits}
 
     def average(self, step: int, first: int = 0) -> float:
         return mean([self.hits(j) for j in range(first, step + 1) if self.rows(j)])

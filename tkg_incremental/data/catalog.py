@@ -1,4 +1,4 @@
-"""What it takes to ask a model by name: vocabularies, the time axis, and who is known when."""
+"""Names and times of a dataset, without its facts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Catalog:
-    """Names and times of a dataset, without its facts. A run keeps it, so that a query needs no dataset.
+    """Vocabularies, time axis and first steps of entities. A run saves it, so that queries by name need no dataset.
 
     Args:
         entities: Names of the entities.
         relations: Names of the relations.
         axis: What each step stands for.
-        first_seen: ``[num_entities]`` the step an entity appears first.
+        first_seen: ``[num_entities]`` first step with a fact of the entity.
     """
 
     entities: Vocabulary
@@ -32,8 +32,8 @@ class Catalog:
 
     @classmethod
     def from_dataset(cls, dataset: TKGDataset) -> Catalog:
-        line = dataset.timeline
-        return cls(dataset.entities, dataset.relations, line.axis, line.first_seen.cpu())
+        timeline = dataset.timeline
+        return cls(dataset.entities, dataset.relations, timeline.axis, timeline.first_seen.cpu())
 
     def state(self) -> dict[str, Any]:
         return {

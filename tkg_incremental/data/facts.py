@@ -1,4 +1,4 @@
-"""Rows sorted by step: the one tensor every view is cut from."""
+"""Facts as intervals: the table that all views of a timeline are cut from."""
 
 from __future__ import annotations
 
@@ -8,117 +8,185 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tkg_incremental.data.intervals import merge_intervals, sort_quads
+from tkg_incremental.data.lazy_quads import LazyQuads
+from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, TIME
 from tkg_incremental.ops.keys import lexsort, pack
 
+__all__ = ["FactTable", "LazyQuads"]
 
-class _Runs(NamedTuple):
-    """First and last rows of all runs of steps over which a triple holds, both sorted by step.
 
-    ``following`` is the step at which the next run of the triple begins, beyond all steps if there is none.
+class _Ends(NamedTuple):
+    """Facts sorted by last, head, rel, tail.
+
+    ``ptr[t]`` is the number of facts that end before step ``t``. ``next_first`` is the step at which the next interval
+    of the same triple begins, or a step after all steps.
     """
 
-    first: Tensor
-    first_ptr: list[int]
-    last: Tensor
-    last_ptr: list[int]
-    following: Tensor
+    facts: Tensor
+    keys: Tensor
+    ptr: list[int]
+    next_first: Tensor
 
 
 class FactTable:
-    """Rows ``[N, 4]`` (head, rel, tail, time) sorted by time, then head, rel, tail.
+    """Facts ``[F, 5]`` (head, rel, tail, first, last), sorted by first, head, rel, tail, last.
+
+    A fact holds at the steps ``first … last``, both included. Memory and time follow the number of facts, not their
+    durations. The methods that compare steps (:meth:`added`, :meth:`removed`, :meth:`deleted`,
+    :meth:`boundary_facts`) need a :meth:`merged` table.
 
     Args:
-        rows: The rows in any order.
+        facts: The facts in any order.
         num_entities: Number of entities.
         num_relations: Number of relations.
         num_steps: Number of steps.
     """
 
-    def __init__(self, rows: Tensor, num_entities: int, num_relations: int, num_steps: int) -> None:
-        self._shape = (num_entities, num_relations, num_steps)
-        head, rel, tail, time = rows.unbind(1)
-        keys, time = pack([head, rel, tail], [num_entities, num_relations, num_entities]), time.contiguous()
-        # Rows from the cache come in order: looking is much cheaper than sorting.
-        if not _in_order(time, keys):
-            order = lexsort(time, keys)
-            rows, keys, time = rows[order], keys[order], time[order]
-        self.rows, self.keys = rows, keys
-        steps = torch.arange(num_steps + 1, device=rows.device)
-        self.ptr: list[int] = torch.searchsorted(time, steps).tolist()
+    def __init__(self, facts: Tensor, num_entities: int, num_relations: int, num_steps: int) -> None:
+        self.num_entities, self.num_relations, self.num_steps = num_entities, num_relations, num_steps
+        keys = pack([facts[:, column] for column in (HEAD, REL, TAIL)], [num_entities, num_relations, num_entities])
+        # Cached facts are in order already: checking costs much less than sorting.
+        if not _is_sorted(facts[:, FIRST], keys, facts[:, LAST]):
+            order = lexsort(keys, facts[:, LAST])
+            order = order[torch.argsort(facts[order, FIRST], stable=True)]
+            facts, keys = facts[order], keys[order]
+        self.facts, self.keys = facts, keys
+        duration = facts[:, LAST] - facts[:, FIRST] + 1
+        #: Number of (fact, step) pairs, repeated ones counted.
+        self.num_rows = int(duration.sum())
+        #: Number of steps of the longest fact.
+        self.max_duration = int(duration.max()) if len(facts) else 0
+        self._ptr = _pointers(facts[:, FIRST], num_steps)
 
-    def unique(self) -> FactTable:
-        """The same table without repeated rows (itself if there are none)."""
-        repeated = (self.keys[1:] == self.keys[:-1]) & (self.rows[1:, 3] == self.rows[:-1, 3])
-        if not bool(repeated.any()):
+    @property
+    def device(self) -> torch.device:
+        return self.facts.device
+
+    def to(self, device: torch.device | str) -> FactTable:
+        """The same table on another device (itself if it is there already)."""
+        if torch.device(device) == self.device:
             return self
-        keep = torch.cat([torch.ones_like(repeated[:1]), ~repeated])
-        return FactTable(self.rows[keep], *self._shape)
-
-    def between(self, first: int, last: int) -> Tensor:
-        """Rows of the steps ``first … last``, both included; steps outside the table are empty."""
-        return self.rows[self._span(first, last)]
-
-    def at(self, step: int) -> Tensor:
-        """Rows of one step."""
-        return self.between(step, step)
-
-    # What changed. A triple holds over runs of steps, whose first and last rows are found once for all steps:
-    # so a view costs what changed, not what holds (but for `turns`, which takes all rows of a step). These are asked
-    # of a table without repeated rows.
-
-    def added(self, step: int) -> Tensor:
-        """Rows of ``step`` whose triple does not hold at the step before."""
-        return self._runs.first[self._span(step, step, self._runs.first_ptr)]
-
-    def removed(self, step: int) -> Tensor:
-        """Rows of the step before ``step`` whose triple does not hold at ``step``."""
-        return self._runs.last[self._span(step - 1, step - 1, self._runs.last_ptr)]
-
-    def lapsed(self, step: int, window: int) -> Tensor:
-        """Triples of the ``window`` steps before ``step`` that do not hold at ``step``, as its rows."""
-        span = self._span(step - window, step - 1, self._runs.last_ptr)
-        # Of the runs of such a triple, only the last one before `step` has its next one after `step`.
-        rows = self._runs.last[span][self._runs.following[span] > step]
-        rows[:, 3] = step
-        return rows
-
-    def turns(self, first: int, last: int) -> Tensor:
-        """Rows of the steps ``first … last`` at which a triple begins or ends, and all rows of ``last``, where those
-        that hold on were last seen; each once."""
-        begun = self._runs.first[self._span(first, last - 1, self._runs.first_ptr)]
-        over = self._runs.last[self._span(first, last - 1, self._runs.last_ptr)]
-        return FactTable(torch.cat([begun, over, self.at(last)]), *self._shape).unique().rows
+        return FactTable(self.facts.to(device), *self._sizes)
 
     @cached_property
-    def _runs(self) -> _Runs:
-        # Stable: the rows of a triple come to stand side by side and stay ordered by time.
-        order = torch.argsort(self.keys, stable=True)
-        keys, time = self.keys[order], self.rows[:, 3][order]
-        same = torch.diff(keys) == 0
-        breaks = ~(same & (torch.diff(time) == 1))
-        outermost = breaks.new_ones(min(1, len(keys)))
-        first = order[torch.cat([outermost, breaks])].sort().values
-        ends = torch.cat([breaks, outermost])
-        last, by_time = order[ends].sort()
-        never = time.new_full((len(outermost),), self._shape[2] + 1)
-        following = torch.cat([torch.where(same, time[1:], self._shape[2] + 1), never])[ends][by_time]
-        ptr = torch.tensor(self.ptr, device=order.device)
-        first_ptr, last_ptr = (torch.searchsorted(rows, ptr).tolist() for rows in (first, last))
-        return _Runs(self.rows[first], first_ptr, self.rows[last], last_ptr, following)
+    def _merged(self) -> FactTable:
+        order = torch.argsort(self.keys, stable=True)  # by key, first
+        facts = self.facts[order]
+        begins, last = merge_intervals(self.keys[order], facts[:, FIRST], facts[:, LAST])
+        if len(last) == len(facts):
+            return self
+        facts = facts[begins]
+        facts[:, LAST] = last
+        return FactTable(facts, *self._sizes)
 
-    def _span(self, first: int, last: int, ptr: list[int] | None = None) -> slice:
-        ptr = self.ptr if ptr is None else ptr
-        steps = self._shape[2]
-        low, high = min(max(first, 0), steps), min(max(last + 1, 0), steps)
+    def merged(self) -> FactTable:
+        """The table with overlapping and touching intervals of the same triple merged: each (triple, step) once."""
+        return self._merged
+
+    # Rows -------------------------------------------------------------------------------------------------------
+
+    def at(self, step: int) -> Tensor:
+        """Quads of one step, sorted by head, rel, tail; an unmerged table keeps repeated ones."""
+        # A fact that holds now began at most the longest duration ago.
+        span = self._span(self._ptr, step - self.max_duration + 1, step)
+        holds = (self.facts[span, LAST] >= step).nonzero().squeeze(1)
+        order = torch.argsort(self.keys[span][holds], stable=True)
+        quads = self.facts[span, : TIME + 1][holds[order]]
+        quads[:, TIME] = step
+        return quads
+
+    def num_at(self, step: int) -> int:
+        """Number of quads of one step."""
+        if not 0 <= step < self.num_steps:
+            return 0
+        return self._ptr[step + 1] - self._ends.ptr[step]
+
+    def between(self, first: int, last: int) -> LazyQuads:
+        """Quads of the steps ``first … last``, both included; steps outside the table are empty."""
+        first, last = max(first, 0), min(last, self.num_steps - 1)
+        span = self._span(self._ptr, first - self.max_duration + 1, last if first <= last else -1)
+        facts = self.facts[span]
+        facts = facts[facts[:, LAST] >= first]
+        facts[:, FIRST].clamp_(min=first)
+        facts[:, LAST].clamp_(max=last)
+        return LazyQuads(facts)
+
+    def quads(self) -> Tensor:
+        """All quads ``[num_rows, 4]``, sorted by time, head, rel, tail. Memory follows the durations of the facts."""
+        return self.between(0, self.num_steps - 1).quads()
+
+    # Changes, of a merged table ---------------------------------------------------------------------------------
+
+    def added(self, step: int) -> Tensor:
+        """Quads of ``step`` whose triple does not hold at the step before."""
+        return self.facts[self._span(self._ptr, step, step), : TIME + 1].clone()
+
+    def removed(self, step: int) -> Tensor:
+        """Quads of the step before ``step`` whose triple does not hold at ``step``."""
+        return self._last_rows(self._span(self._ends.ptr, step - 1, step - 1))
+
+    def deleted(self, step: int, window: int) -> Tensor:
+        """Triples that held in the ``window`` steps before ``step`` and do not hold at ``step``, as its quads."""
+        span = self._span(self._ends.ptr, step - window, step - 1)
+        # Of several intervals of a triple, only the last one before `step` has its next one after `step`.
+        gone = (self._ends.next_first[span] > step).nonzero().squeeze(1)
+        gone = gone[torch.argsort(self._ends.keys[span][gone])]
+        quads = self._ends.facts[span, : TIME + 1][gone]
+        quads[:, TIME] = step
+        return quads
+
+    def boundary_facts(self, first: int, last: int) -> Tensor:
+        """Quads of the steps ``first … last`` at which a triple begins or ends, and all quads of ``last``; each once.
+
+        They describe when answers changed in few rows.
+        """
+        begun = self.facts[self._span(self._ptr, first, last - 1), : TIME + 1]
+        span = self._span(self._ends.ptr, first, last - 1)
+        ended = self._last_rows(span)
+        ended = ended[self._ends.facts[span, FIRST] < ended[:, TIME]]  # a fact of one step has begun in it, too
+        return torch.cat([sort_quads(torch.cat([begun, ended])), self.at(last)])
+
+    def _last_rows(self, span: slice) -> Tensor:
+        """The last quad of some facts of :attr:`_ends`."""
+        quads = self._ends.facts[span, : TIME + 1].clone()
+        quads[:, TIME] = self._ends.facts[span, LAST]
+        return quads
+
+    @cached_property
+    def _ends(self) -> _Ends:
+        # Intervals of a triple side by side, by first.
+        by_triple = torch.argsort(self.keys, stable=True)
+        keys, first = self.keys[by_triple], self.facts[by_triple, FIRST]
+        next_first = torch.full_like(keys, self.num_steps + 1)
+        next_first[by_triple[:-1]] = torch.where(keys[1:] == keys[:-1], first[1:], self.num_steps + 1)
+        order = by_triple[torch.argsort(self.facts[by_triple, LAST], stable=True)]
+        facts = self.facts[order]
+        return _Ends(facts, self.keys[order], _pointers(facts[:, LAST], self.num_steps), next_first[order])
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.num_entities, self.num_relations, self.num_steps
+
+    def _span(self, ptr: list[int], first: int, last: int) -> slice:
+        low, high = (min(max(step, 0), self.num_steps) for step in (first, last + 1))
         return slice(ptr[low], ptr[max(low, high)])
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.facts)
 
     def __repr__(self) -> str:
-        return f"FactTable({len(self)} rows, {self._shape[2]} steps)"
+        return f"FactTable({len(self)} facts, {self.num_rows} rows, {self.num_steps} steps)"
 
 
-def _in_order(time: Tensor, keys: Tensor) -> bool:
-    later, same = time[1:] > time[:-1], time[1:] == time[:-1]
-    return bool((later | (same & (keys[1:] >= keys[:-1]))).all())
+def _pointers(steps: Tensor, num_steps: int) -> list[int]:
+    """How many of the ascending ``steps`` lie before each of the steps ``0 … num_steps``."""
+    return torch.searchsorted(steps.contiguous(), torch.arange(num_steps + 1, device=steps.device)).tolist()
+
+
+def _is_sorted(*columns: Tensor) -> bool:
+    """Whether rows are in lexicographical order of their columns."""
+    ordered = torch.ones_like(columns[0][1:], dtype=torch.bool)
+    for column in reversed(columns):
+        ordered = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & ordered)
+    return bool(ordered.all())

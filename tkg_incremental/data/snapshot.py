@@ -1,20 +1,58 @@
-"""One step of a temporal knowledge graph, and what changed since the steps before."""
+"""One step of a temporal knowledge graph, and the changes since the steps before."""
 
 from __future__ import annotations
 
-from typing import Any
+import html
+from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.data.storage import GlobalStorage
 
-from tkg_incremental.data.timeline import Timeline
+from tkg_incremental.data.facts import LazyQuads
+from tkg_incremental.data.timeline import SPLITS, Timeline
+from tkg_incremental.data.vocabulary import Vocabulary
+from tkg_incremental.ops.answers import HEAD, TAIL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_QUADS = frozenset((*SPLITS, "added", "removed"))
+
+
+class Named(Protocol):
+    """Names of entities and relations: a dataset or a :class:`~tkg_incremental.data.catalog.Catalog`."""
+
+    entities: Vocabulary
+    relations: Vocabulary
+
+
+class _SnapshotStorage(GlobalStorage):
+    """Quads are attributes of the graph, also where there are as many of them as nodes or edges."""
+
+    def is_node_attr(self, key: str) -> bool:
+        return key not in _QUADS and super().is_node_attr(key)
+
+    def is_edge_attr(self, key: str) -> bool:
+        return key not in _QUADS and super().is_edge_attr(key)
 
 
 class Snapshot(Data):
-    """The graph at one step: a :class:`torch_geometric.data.Data` of its train facts, plus views.
+    """The graph at one step: a :class:`torch_geometric.data.Data` of its train facts and their changes.
 
-    The views compare train rows (each counted once) with those of the steps before; all are
-    ``LongTensor [n, 4]``: head, rel, tail, time.
+    All tensors are part of the data store, so that copies, batches, pickles and ``.to(device)`` include them. Views
+    over several steps (:meth:`deleted`, :meth:`replay`, …) read the timeline, which pickles and batches do not include.
+
+    Attributes:
+        edge_index: ``[2, E]`` heads and tails of the train facts, each once.
+        edge_type: ``[E]`` relations of the train facts.
+        train, val, test: ``[n, 4]`` quads (head, rel, tail, time) of each split, repeated ones included.
+        added: ``[n, 4]`` train quads that did not hold at the step before.
+        removed: ``[n, 4]`` train quads of the step before that no longer hold; their time is the step before.
+        time: Index of the step.
+        label: What the step stands for, e.g. ``"1997"`` or ``"1998–1999"``.
+        num_nodes: Number of entities.
 
     Args:
         timeline: The graph over time.
@@ -22,81 +60,99 @@ class Snapshot(Data):
     """
 
     def __init__(self, timeline: Timeline | None = None, time: int = 0, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        # Kept out of Data's attribute store: the timeline is shared, not a part of this step to be
-        # collated or moved.
-        self.__dict__["timeline"] = timeline
-        self.__dict__["_time"] = time
+        super().__init__()
+        self.__dict__["_store"] = _SnapshotStorage(_parent=self)
+        self.__dict__["_timeline"] = timeline  # outside of the store: it is shared, not a part of this step
         if timeline is not None:
-            rows = timeline.observed.at(time)
-            # Views of the timeline's rows, heads and tails: a step costs what changed, not a copy of what holds.
-            self.edge_index = rows[:, ::2].t()
-            self.edge_type = rows[:, 1]
+            current = timeline.observed.at(time)
+            self.edge_index = torch.stack([current[:, HEAD], current[:, TAIL]])
+            self.edge_type = current[:, 1].clone()
+            self.train = current if timeline.observed is timeline.train else timeline.train.at(time)
+            self.val, self.test = timeline.val.at(time), timeline.test.at(time)
+            self.added, self.removed = timeline.observed.added(time), timeline.observed.removed(time)
+            self.time, self.label = time, timeline.labels[time]
             self.num_nodes = timeline.num_entities
+        for key, value in kwargs.items():
+            setattr(self, key, value)
 
     @property
-    def time(self) -> int:
-        """Index of the step."""
-        return self.__dict__["_time"]
-
-    @property
-    def label(self) -> str:
-        """What the step stands for, e.g. ``"1997"`` or ``"1998–1999"``."""
-        return self.timeline.labels[self.time]
-
-    @property
-    def train(self) -> Tensor:
-        """Train rows as published, repeated rows included."""
-        return self.timeline.train.at(self.time)
-
-    @property
-    def val(self) -> Tensor:
-        """Validation rows."""
-        return self.timeline.val.at(self.time)
-
-    @property
-    def test(self) -> Tensor:
-        """Test rows."""
-        return self.timeline.test.at(self.time)
+    def timeline(self) -> Timeline:
+        """The graph over time."""
+        if self._timeline is None:
+            raise ValueError(
+                f"this {type(self).__name__} has no timeline (pickles and batches do not include it): "
+                "take the snapshot from its dataset, or make it with Snapshot(timeline, time)"
+            )
+        return self._timeline
 
     @property
     def current(self) -> Tensor:
-        """Train rows, each once."""
-        return self.timeline.observed.at(self.time)
-
-    @property
-    def added(self) -> Tensor:
-        """Train rows that did not hold at the step before."""
-        return self.timeline.observed.added(self.time)
-
-    @property
-    def removed(self) -> Tensor:
-        """Train rows of the step before that no longer hold; their time is the step before."""
-        return self.timeline.observed.removed(self.time)
+        """``[E, 4]`` train quads, each once."""
+        return self._here(self.timeline.observed.at(self.time))
 
     def deleted(self, window: int = 10) -> Tensor:
-        """Facts true in the ``window`` steps before and not now, as rows of this step."""
-        return self.timeline.observed.lapsed(self.time, _at_least_one(window))
+        """Triples that held in the ``window`` steps before and do not hold now, as quads ``[n, 4]`` of this step."""
+        return self._here(self.timeline.observed.deleted(self.time, _at_least_one(window)))
 
-    def replay(self, window: int = 10) -> Tensor:
-        r"""The buffer :math:`B^t`: every train row of the ``window`` steps before."""
-        return self.timeline.observed.between(self.time - _at_least_one(window), self.time - 1)
+    def replay(self, window: int = 10) -> LazyQuads:
+        r"""The buffer :math:`B^t`: all train quads of the ``window`` steps before, as virtual rows."""
+        past = self.timeline.observed.between(self.time - _at_least_one(window), self.time - 1)
+        device = self.edge_index.device
+        return past if past.device == device else LazyQuads(past.facts.to(device))
 
-    def turns(self, window: int = 10) -> Tensor:
-        """Facts of the ``window`` steps before as they began and as they were last seen: when answers changed, in few
-        rows."""
-        return self.timeline.observed.turns(self.time - _at_least_one(window), self.time - 1)
+    def boundary_facts(self, window: int = 10) -> Tensor:
+        """Quads of the ``window`` steps before at which a triple begins or ends, and all quads of the last step before
+        this one: when answers changed, in few rows."""
+        return self._here(self.timeline.observed.boundary_facts(self.time - _at_least_one(window), self.time - 1))
 
     @property
     def known_entities(self) -> Tensor:
-        """Entities with a row of any split up to this step, by first appearance."""
-        return self.timeline.known_entities(self.time)
+        """Entities with a fact of any split up to this step, by first step."""
+        return self._here(self.timeline.known_entities(self.time))
 
-    def __repr__(self) -> str:
-        return (
-            f"Snapshot(time={self.time}, label={self.label!r}, train={len(self.train)}, val={len(self.val)}, "
-            f"test={len(self.test)}, added={len(self.added)}, removed={len(self.removed)})"
-        )
+    def to_dataframe(self, names: Named | None = None) -> pd.DataFrame:
+        """The quads of all splits as a data frame with the columns head, rel, tail, time and split.
+
+        Args:
+            names: A dataset or catalog whose names replace the ids.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_dataframe needs pandas (pip install pandas)") from error
+        parts = [pd.DataFrame(self[name].cpu().numpy(), columns=["head", "rel", "tail", "time"]) for name in SPLITS]
+        frame = pd.concat([part.assign(split=name) for name, part in zip(SPLITS, parts, strict=True)])
+        if names is not None:
+            for column, vocabulary in zip(
+                ("head", "rel", "tail"), (names.entities, names.relations, names.entities), strict=True
+            ):
+                frame[column] = [vocabulary[index] for index in frame[column]]
+            frame["time"] = self.label
+        return frame.reset_index(drop=True)
+
+    # torch_geometric ----------------------------------------------------------------------------------------------
+
+    def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if key in _QUADS:  # in a batch, heads and tails refer to the batch's nodes
+            return torch.tensor([self.num_nodes, 0, self.num_nodes, 0])
+        return super().__inc__(key, value, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_timeline": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Snapshot:
+        memo[id(self._timeline)] = self._timeline
+        return super().__deepcopy__(memo)
+
+    def _repr_html_(self) -> str:
+        sizes = [
+            (key, tuple(value.shape) if isinstance(value, Tensor) else value) for key, value in self.to_dict().items()
+        ]
+        cells = "".join(f"<tr><th>{html.escape(key)}</th><td>{html.escape(str(size))}</td></tr>" for key, size in sizes)
+        return f"<table><caption>{type(self).__name__}</caption>{cells}</table>"
+
+    def _here(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.edge_index.device)
 
 
 def _at_least_one(window: int) -> int:

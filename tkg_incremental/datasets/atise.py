@@ -1,21 +1,19 @@
-"""The two published benchmarks share one file format, one upstream and one way from intervals to steps."""
+"""The published benchmarks: their file format, download, and conversion from years to steps."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
-from tkg_incremental.data import Snapshot, TimeAxis, bin_by_count, expand_intervals
+from tkg_incremental.data import FactTable, TimeAxis, bin_by_count
+from tkg_incremental.data.intervals import subtract_intervals
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.download import download
 from tkg_incremental.datasets.lines import DataError, parse_id, read_fields, read_names
-from tkg_incremental.ops.keys import contains, pack
 
 UPSTREAM = "https://raw.githubusercontent.com/soledad921/ATISE/711e2136e10b54acbdd7a69ad7822837ce5c44c8"
 SPLIT_FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
@@ -28,11 +26,10 @@ class ATISEDataset(TKGDataset):
     """A benchmark in the format of the ATISE repository: ``head, rel, tail, start, end`` by ids.
 
     Args:
-        root: Where the dataset is kept.
-        single_step_facts: Keep facts that begin and end within one step, too; the published rows do not.
-        leak_free: Drop validation and test rows that also stand in an earlier split (train, then validation).
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build anew even if a cached version is there.
+        root: Folder of the dataset.
+        single_step_facts: Keep facts that begin and end within one step; the published rows leave them out.
+        leak_free: Drop validation and test rows that are also in an earlier split (train, then validation).
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
     """
 
     folder: ClassVar[str]
@@ -43,11 +40,10 @@ class ATISEDataset(TKGDataset):
         root: str | Path,
         single_step_facts: bool = False,
         leak_free: bool = False,
-        transform: Callable[[Snapshot], Any] | None = None,
-        force_reload: bool = False,
+        **kwargs: Any,
     ) -> None:
         self.single_step_facts, self.leak_free = single_step_facts, leak_free
-        super().__init__(root, transform, force_reload)
+        super().__init__(root, **kwargs)
 
     @property
     def raw_file_names(self) -> list[str]:
@@ -63,7 +59,7 @@ class ATISEDataset(TKGDataset):
         download(files, self.raw_dir, UPSTREAM)
 
     def build(self) -> Graph:
-        # Also when the files are there already: a damaged one is noticed by its checksum and fetched anew.
+        # Also if the files exist: a damaged one is found by its checksum and downloaded again.
         self.download()
         raw = Path(self.raw_dir)
         entities = [self.readable(name) for name in read_names(raw / "entity2id.txt")]
@@ -81,16 +77,16 @@ class ATISEDataset(TKGDataset):
             last_step = axis.num_steps - 1
             triples = torch.tensor([fact[:3] for fact in usable], dtype=torch.long).view(-1, 3)
             starts = [0 if a is _OPEN else axis.step_of(a) for *_, a, _ in usable]
-            # An end before its start is an error of the source: it counts as open.
+            # An end before its start is an error of the source: the end counts as open.
             ends = [last_step if b is _OPEN or (a or 0) > b else axis.step_of(b) for *_, a, b in usable]
-            start, end = (torch.tensor(steps, dtype=torch.long) for steps in (starts, ends))
-            keep = start <= end if self.single_step_facts else start < end
-            splits[split] = expand_intervals(triples[keep], start[keep], end[keep])
+            first, last = (torch.tensor(steps, dtype=torch.long) for steps in (starts, ends))
+            keep = first <= last if self.single_step_facts else first < last
+            splits[split] = torch.cat([triples, first[:, None], last[:, None]], dim=1)[keep]
         graph = Graph(splits, entities, relations, axis)
         return _without_leaks(graph) if self.leak_free else graph
 
     def readable(self, name: str) -> str:
-        """What a person reads for a name of the raw files."""
+        """The display name of a name in the raw files."""
         return name
 
 
@@ -130,15 +126,10 @@ def _check_years(path: Path, facts: list[tuple[Any, ...]], axis: TimeAxis) -> No
 
 
 def _without_leaks(graph: Graph) -> Graph:
-    entities, relations = len(graph.entity_names), len(graph.relation_names)
-    sizes = (graph.axis.num_steps, entities, relations, entities)
-
-    def keys(rows: Tensor) -> Tensor:
-        return pack([rows[:, 3], rows[:, 0], rows[:, 1], rows[:, 2]], sizes)
-
-    seen = torch.empty(0, dtype=torch.long)
+    shape = (len(graph.entity_names), len(graph.relation_names), graph.axis.num_steps)
+    seen = torch.empty(0, 5, dtype=torch.long)
     for split in SPLITS:
-        rows = graph.splits[split]
-        graph.splits[split] = rows[~contains(seen, keys(rows))]
-        seen = torch.cat([seen, keys(rows)]).sort().values
+        facts = graph.splits[split]
+        graph.splits[split] = subtract_intervals(facts, FactTable(seen, *shape).merged().facts)
+        seen = torch.cat([seen, facts])
     return graph

@@ -7,29 +7,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Snapshot, TimeAxis, expand_intervals
+from tkg_incremental.data import TimeAxis
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.ops.keys import pack
 
-# Draws before a graph counts as too small for its facts; each leaves only the repeated facts to the next.
+# Number of draws before a graph counts as too small; each draws the repeated facts of the one before again.
 _ROUNDS = 100
 
 
 class SyntheticTKG(TKGDataset):
-    r"""A temporal knowledge graph of any size with a structure that a model can find.
+    r"""A temporal knowledge graph of any size with a structure that a model can learn.
 
     - Entities belong to ``num_clusters`` clusters on a circle. Relation :math:`r` leads from an entity of
       cluster :math:`c` to entities of cluster :math:`c + \delta_r`. For every second relation, each phase of
       the time has its own :math:`\delta_r`; a fact follows the one of the step it begins at.
     - Every fact holds for one interval. Step 0 has ``facts_per_step`` train facts; at each later one exactly
-      ``added_per_step`` begin and the ``deleted_per_step`` oldest are gone.
-    - Half of the entities are there at step 0, and the others come evenly over the steps. Half of the facts
-      that begin at a step are about the newcomers.
+      ``added_per_step`` begin and the ``deleted_per_step`` oldest have ended.
+    - Half of the entities are known at step 0, and the others appear evenly over the steps. Half of the facts
+      that begin at a step are about the entities that come at that step.
     - A validation or test fact has the head, the relation and the interval of a train fact, and another tail
-      of the same cluster: what is asked can be learnt.
+      of the same cluster, so that the answers can be learnt.
 
     Args:
-        root: Where the dataset is kept. :obj:`None` builds it in memory.
+        root: Folder of the dataset. :obj:`None` builds it in memory.
         num_entities: Number of entities.
         num_relations: Number of relations.
         num_steps: Number of steps.
@@ -41,8 +41,7 @@ class SyntheticTKG(TKGDataset):
         val: Validation facts for each train fact.
         test: Test facts for each train fact.
         seed: Seed of everything.
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build anew even if a cached version is there.
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
     """
 
     def __init__(
@@ -59,20 +58,19 @@ class SyntheticTKG(TKGDataset):
         val: float = 0.1,
         test: float = 0.1,
         seed: int = 0,
-        transform: Callable[[Snapshot], Any] | None = None,
-        force_reload: bool = False,
+        **kwargs: Any,
     ) -> None:
         facts = 2 * num_entities if facts_per_step is None else facts_per_step
         added = facts // 10 if added_per_step is None else added_per_step
         deleted = added if deleted_per_step is None else deleted_per_step
-        # The clusters must have a member each from the start on, when half of the entities are there.
+        # Each cluster needs a member at step 0, when half of the entities are known.
         clusters = max(1, num_entities // 10) if num_clusters is None else num_clusters
         _at_least(1, num_entities=num_entities, num_relations=num_relations, num_steps=num_steps)
         _at_least(1, facts_per_step=facts, num_phases=num_phases)
         _at_least(0, added_per_step=added, deleted_per_step=deleted, val=val, test=test)
         if not 1 <= clusters <= (num_entities + 1) // 2:
             raise ValueError(f"num_clusters must lie in 1 … {(num_entities + 1) // 2} (got {clusters})")
-        # The facts that there are before the first and before the last deletion.
+        # Number of facts before the first and before the last deletion.
         if num_steps > 1 and deleted > min(facts, facts + (added - deleted) * (num_steps - 2)):
             raise ValueError(
                 f"deleted_per_step must leave facts to delete up to the last step (got {deleted}, with "
@@ -82,7 +80,7 @@ class SyntheticTKG(TKGDataset):
         self._facts, self._added, self._deleted = facts, added, deleted
         self._clusters, self._phases, self._seed = clusters, num_phases, seed
         self._val, self._test = val, test
-        super().__init__(root, transform, force_reload)
+        super().__init__(root, **kwargs)
 
     @property
     def variant(self) -> str:
@@ -97,18 +95,18 @@ class SyntheticTKG(TKGDataset):
         start, end = self._intervals()
         num_train = len(start)
         shift = self._shifts(generator)
-        # While building, entities are numbered as they come and dealt to the clusters in turn. So the members
-        # of a cluster that are there at some step need no table: c, c + C, c + 2C, … below `known`.
+        # While building, entities are numbered by first step and dealt to the clusters in turn. So the members
+        # of a cluster that are known at some step need no table: c, c + C, c + 2C, … below `known`.
         left = torch.arange(self._steps - 1, -1, -1)
         known = self._entities - self._entities // 2 * left // max(1, self._steps - 1)
         come = known.diff(prepend=known[:1])
-        come = torch.where(come > 0, come, known)  # where nobody comes, a newcomer is anybody
+        come = torch.where(come > 0, come, known)  # at steps without new entities, all known ones
 
         # A fact is head, rel, tail and the train fact whose interval it has.
         def begin(at: Tensor) -> Tensor:
             time, rel = start[at], torch.randint(self._relations, at.shape, generator=generator)
-            newcomers = torch.rand(len(at), generator=generator) < 0.5
-            low = torch.where(newcomers, (known - come)[time], 0)
+            new = torch.rand(len(at), generator=generator) < 0.5
+            low = torch.where(new, (known - come)[time], 0)
             head = low + _below(known[time] - low, generator)
             return torch.stack([head, rel, tails(head, rel, time), at], dim=1)
 
@@ -125,12 +123,11 @@ class SyntheticTKG(TKGDataset):
         train = self._distinct(begin, num_train)
         num_val, num_test = round(num_train * self._val), round(num_train * self._test)
         val, test = self._distinct(resemble, num_val + num_test, train).split([num_val, num_test])
-        ids = torch.randperm(self._entities, generator=generator)  # nothing may lean on the order of arrival
+        ids = torch.randperm(self._entities, generator=generator)  # ids do not follow the order of appearance
         splits = {}
         for split, facts in (("train", train), ("val", val), ("test", test)):
             head, rel, tail, like = facts.unbind(1)
-            triples = torch.stack([ids[head], rel, ids[tail]], dim=1)
-            splits[split] = expand_intervals(triples, start[like], end[like])
+            splits[split] = torch.stack([ids[head], rel, ids[tail], start[like], end[like]], dim=1)
         return Graph(
             splits,
             [f"entity {index}" for index in range(self._entities)],
@@ -161,7 +158,7 @@ class SyntheticTKG(TKGDataset):
         for _ in range(_ROUNDS):
             head, rel, tail, _ = torch.cat([before, facts]).unbind(1)
             keys, order = pack([head, rel, tail], sizes).sort(stable=True)
-            # The first of its kind may stay; `taken` stands first.
+            # The first of equal facts stays; `taken` comes first.
             again = order[1:][keys[1:] == keys[:-1]] - len(before)
             if len(again) == 0:
                 return facts

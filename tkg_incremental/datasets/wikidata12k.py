@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tkg_incremental.data import Snapshot
 from tkg_incremental.datasets.atise import ATISEDataset
 from tkg_incremental.datasets.base import Graph
 from tkg_incremental.datasets.lines import read_fields
@@ -43,15 +41,14 @@ class Wikidata12k(ATISEDataset):
     <https://doi.org/10.1145/3404835.3462961>`_.
 
     Entities are shown by their Q-ids. A file ``labels.tsv`` of ``Q-id ⇥ label`` lines in the root folder
-    (or wherever ``labels`` says) replaces them by names; it need not be complete.
+    (or the file ``labels``) replaces them by names; it need not be complete.
 
     Args:
-        root: Where the dataset is kept.
+        root: Folder of the dataset.
         labels: A label file elsewhere.
-        single_step_facts: Keep facts that begin and end within one step, too (272,377 train rows).
-        leak_free: Drop validation and test rows that also stand in an earlier split.
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build anew even if a cached version is there.
+        single_step_facts: Keep facts that begin and end within one step (272,377 train rows).
+        leak_free: Drop validation and test rows that are also in an earlier split.
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
 
     **STATS:**
 
@@ -88,17 +85,16 @@ class Wikidata12k(ATISEDataset):
         labels: str | Path | None = None,
         single_step_facts: bool = False,
         leak_free: bool = False,
-        transform: Callable[[Snapshot], Any] | None = None,
-        force_reload: bool = False,
+        **kwargs: Any,
     ) -> None:
         self._labels = Path(labels) if labels is not None else None
-        super().__init__(root, single_step_facts, leak_free, transform, force_reload)
+        super().__init__(root, single_step_facts, leak_free, **kwargs)
 
     def readable(self, name: str) -> str:
         return RELATIONS.get(name, name)
 
     def _load(self) -> Graph:
-        # Labels are put on after the cache, so that a file dropped in later is seen.
+        # Labels are not part of the cache, so that a file that is added later is read.
         graph = super()._load()
         path = self._labels or Path(self.root) / "labels.tsv"
         if self._labels is not None or path.exists():

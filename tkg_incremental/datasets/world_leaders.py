@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tkg_incremental.data import Snapshot, TimeAxis, expand_intervals
+from tkg_incremental.data import TimeAxis
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.numbering import Numbering
@@ -18,7 +17,7 @@ from tkg_incremental.datasets.table import read_table, steps_of
 
 FIRST_YEAR, LAST_YEAR = 1950, 2024
 
-# The handovers that the examples ask about: a model must have seen them to know them.
+# The handovers that the examples ask about are always in train.
 ALWAYS_TRAIN = {
     ("president of", "United States"),
     ("prime minister of", "United Kingdom"),
@@ -37,18 +36,12 @@ class WorldLeaders(TKGDataset):
     of that year or before.
 
     Args:
-        root: Where a built version is kept. :obj:`None` builds it in memory, which takes a moment.
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build anew even if a cached version is there.
+        root: Folder of the dataset. :obj:`None` builds it in memory, which takes a moment.
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
     """
 
-    def __init__(
-        self,
-        root: str | Path | None = None,
-        transform: Callable[[Snapshot], Any] | None = None,
-        force_reload: bool = False,
-    ) -> None:
-        super().__init__(root, transform, force_reload)
+    def __init__(self, root: str | Path | None = None, **kwargs: Any) -> None:
+        super().__init__(root, **kwargs)
 
     @cached_property
     def variant(self) -> str:
@@ -59,7 +52,7 @@ class WorldLeaders(TKGDataset):
         entities, relations = Numbering("entity"), Numbering("relation")
         axis = TimeAxis.from_instants(range(FIRST_YEAR, LAST_YEAR + 1))
         with as_file(_packaged()) as path:
-            # Some facts of the file are over before the first step.
+            # Some facts of the file end before the first step.
             facts = [fact for fact in read_table(path, "year") if fact.end is None or fact.end >= FIRST_YEAR]
             intervals = [
                 Interval(
@@ -75,8 +68,7 @@ class WorldLeaders(TKGDataset):
         splits = {}
         for split in SPLITS:
             columns = [fact for fact, name in zip(intervals, chosen, strict=True) if name == split]
-            rows = torch.tensor(columns, dtype=torch.long).view(-1, 5)
-            splits[split] = expand_intervals(rows[:, :3], rows[:, 3], rows[:, 4])
+            splits[split] = torch.tensor(columns, dtype=torch.long).view(-1, 5)
         return Graph(splits, entities.names, relations.names, axis)
 
 

@@ -12,11 +12,10 @@ class YAGO11k(ATISEDataset):
     <https://doi.org/10.1145/3404835.3462961>`_.
 
     Args:
-        root: Where the dataset is kept.
-        single_step_facts: Keep facts that begin and end within one step, too (220,025 train rows).
-        leak_free: Drop validation and test rows that also stand in an earlier split.
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build anew even if a cached version is there.
+        root: Folder of the dataset.
+        single_step_facts: Keep facts that begin and end within one step (220,025 train rows).
+        leak_free: Drop validation and test rows that are also in an earlier split.
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
 
     **STATS:**
 

@@ -1,6 +1,7 @@
 r"""Metrics: functional form, and the evaluator."""
 
-from tkg_incremental.metrics.evaluator import Evaluator, StepRanks
+from tkg_incremental.metrics.counting import RankCounter
+from tkg_incremental.metrics.evaluator import Evaluator
 from tkg_incremental.metrics.functional import (
     average,
     deleted_hits_at,
@@ -10,9 +11,11 @@ from tkg_incremental.metrics.functional import (
     mean_reciprocal_rank,
     reciprocal_rank_difference,
 )
+from tkg_incremental.metrics.step_ranks import StepRanks
 
 __all__ = classes = [
     "Evaluator",
+    "RankCounter",
     "StepRanks",
     "average",
     "deleted_hits_at",

@@ -1,59 +1,48 @@
-"""Ranks test rows with a model and reads the metrics off."""
+"""Ranks the quads of a split with a model and computes the metrics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import FactTable, Timeline
-from tkg_incremental.data.timeline import SPLITS
-from tkg_incremental.distributed.sharded import is_sharded
-from tkg_incremental.distributed.world import ALONE, World
+from tkg_incremental.communicator import LOCAL, Communicator
+from tkg_incremental.data import Timeline
 from tkg_incremental.metrics import functional as metric
-from tkg_incremental.metrics.counting import Answers, count_together
-from tkg_incremental.metrics.sharded_counting import count_sharded
-from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import SIDES, AnswerIndex, Side, query_columns
-from tkg_incremental.ops.keys import segment_arange
-from tkg_incremental.ops.ranking import RankCounts
+from tkg_incremental.metrics.counting import RankCounter
+from tkg_incremental.metrics.step_ranks import SideQueries, StepRanks
+from tkg_incremental.ops.answers import SIDES, query_columns
 
+if TYPE_CHECKING:
+    from tkg_incremental.models import TKGModel
 
-@dataclass
-class StepRanks:
-    """Ranks of one step's rows, both directions one after the other.
-
-    Args:
-        filtered: ``[n]`` ranks without other true answers.
-        raw: ``[n]`` ranks among all candidates.
-        deleted: ``[Z]`` raw ranks of the deleted answers of every row.
-        deleted_row: ``[Z]`` the row each belongs to.
-        deleted_query: ``[Z]`` the distinct query each belongs to.
-    """
-
-    filtered: Tensor
-    raw: Tensor
-    deleted: Tensor
-    deleted_row: Tensor
-    deleted_query: Tensor
+Candidates = Literal["known", "all"]
 
 
 class Evaluator:
-    r"""Computes C, A, DF, RRD and the classical metrics on one split.
+    r"""Computes C, A, DF, RRD and the metrics of link prediction on one split.
 
-    The candidates of a query at step :math:`j` are the entities known at :math:`j`; the filter is every true answer
-    at :math:`j` in any split. DF and RRD use raw ranks; deleted answers are those true in the ``window`` steps before
-    and not now, in any split.
+    The candidates of a query at step :math:`j` are the entities known at :math:`j`. Filtered ranks leave out every
+    other true answer at :math:`j` in any split. DF and RRD use raw ranks; deleted answers are those that were true in
+    the ``window`` steps before and are not true now, in any split.
 
     Args:
         timeline: The graph.
         split: ``"test"`` or ``"val"``.
-        window: How many steps back deleted facts reach.
+        window: Number of past steps whose deleted facts count.
         per_query: Count the deleted facts of each distinct query once for DF, as the released code does, instead
-            of once per row, as the paper's equation does.
+            of once per quad, as the paper's equation does.
         average_from: First step that counts for A: 0 as in the paper; the released code begins with the base step.
-        world: The processes that share the work. All of them have to ask for the same, and get the same bits.
+        count_repeats: Count a quad as often as the split has it. The released code, and hence the paper's tables, count
+            each distinct quad once.
+        max_past_steps: Maximum number of past steps on which :math:`\alpha` is evaluated; :obj:`None` for all. See
+            :func:`past_steps` for which ones.
+        communicator: Connects the processes that share the work. All of them have to make the same calls, and get
+            the same bits.
+        count: Counts ranks; by default for models that every process has as a whole.
     """
 
     def __init__(
@@ -63,105 +52,92 @@ class Evaluator:
         window: int = 10,
         per_query: bool = False,
         average_from: int = 0,
-        world: World = ALONE,
+        count_repeats: bool = True,
+        max_past_steps: int | None = 100,
+        communicator: Communicator = LOCAL,
+        count: RankCounter | None = None,
     ) -> None:
-        self.world = world
+        if max_past_steps is not None and max_past_steps < 1:
+            raise ValueError(f"max_past_steps must be at least 1 or None (got {max_past_steps})")
         self.timeline, self.split, self.window = timeline, split, window
-        self.per_query, self.average_from = per_query, average_from
-        self.table = timeline.split(split)
-        rows = torch.cat([timeline.split(name).rows for name in SPLITS])
-        self._truth = FactTable(rows, timeline.num_entities, timeline.num_relations, timeline.num_steps).unique()
+        self.per_query, self.average_from, self.max_past_steps = per_query, average_from, max_past_steps
+        self.communicator, self.count = communicator, RankCounter() if count is None else count
+        self.table = timeline.split(split) if count_repeats else timeline.split(split).merged()
 
     @torch.no_grad()
-    def rank(self, model: TKGModel, step: int, deleted: bool = False, world: World | None = None) -> StepRanks | None:
-        """Ranks of the split's rows at one step; :obj:`None` if there are none.
+    def rank(
+        self,
+        model: TKGModel,
+        step: int,
+        deleted: bool = False,
+        candidates: Candidates = "known",
+        communicator: Communicator | None = None,
+    ) -> StepRanks | None:
+        """Ranks of the split's quads at one step; :obj:`None` if there are none.
 
         Args:
             model: The model.
             step: The step.
             deleted: Rank deleted answers, too.
-            world: The processes that share the work; the evaluator's by default.
+            candidates: ``"known"``: the entities known at the step; ``"all"``: all entities.
+            communicator: Connects the processes that share the work; the evaluator's by default.
         """
-        rows = self.table.at(step)
-        if len(rows) == 0:
+        if candidates not in ("known", "all"):
+            raise ValueError(f"candidates must be 'known' or 'all' (got {candidates!r})")
+        quads = self.table.at(step)
+        if len(quads) == 0:
             return None
-        lapsed = self._truth.lapsed(step, self.window) if deleted else rows[:0]
-        sides = [self._ask(model, rows, side, lapsed) for side in SIDES]
-        sets = [answers for side in sides for answers in (side.current, side.former)]
-        counts = iter(self._count(sets, model, step, world or self.world))
-        parts = [side.ranks(next(counts), next(counts)) for side in sides]
-        for i, part in enumerate(parts):  # number rows and queries through both directions
-            part.deleted_row += i * len(rows)
-            part.deleted_query += i * len(rows)
-        return StepRanks(*(torch.cat([getattr(part, name) for part in parts]) for name in StepRanks.__annotations__))
-
-    def _count(self, sets: list[Answers], model: TKGModel, step: int, world: World) -> list[RankCounts]:
-        known = self.timeline.known_entities(step)
-        if is_sharded(model):
-            return count_sharded(sets, model, known, step)
-        return count_together(sets, model.candidate_vectors(known, step), model.decoder.similarity, world)
-
-    def _divide(self, model: TKGModel) -> World:
-        """Who divides steps among themselves. Tables that are spread over processes take all of them at every step."""
-        return ALONE if is_sharded(model) else self.world
-
-    def _ask(self, model: TKGModel, rows: Tensor, side: Side, lapsed: Tensor) -> _Asked:
-        line = self.timeline
-        truth = line.answers(side, "all")
-        # Rows that ask the same question are scored once.
-        queries, query_of_row = torch.unique(truth.lookup(rows), return_inverse=True)
-        by_query = torch.argsort(query_of_row, stable=True)
-        asked = torch.empty_like(queries).scatter_(0, query_of_row, torch.arange(len(rows), device=rows.device))
-        query = model.query_vectors(rows[asked], side)
-        answer = line.column_of[rows[by_query, query_columns(side)[1]]]
-        ignored = truth.expand(queries[query_of_row[by_query]])
-        former = AnswerIndex(lapsed, side, line.column_of, line.num_relations, line.num_steps)
-        owner, column = former.expand(former.lookup(rows[asked]))
-        return _Asked(
-            query_of_row,
-            by_query,
-            Answers(query, query_of_row[by_query], answer, ignored),
-            Answers(query, owner, column, (owner[:0], column[:0])),
-        )
+        timeline = self.timeline
+        former = timeline.truth.deleted(step, self.window) if deleted else quads[:0]
+        known = timeline.known_entities(step) if candidates == "known" else timeline.order
+        with _eval_mode(model):
+            sides = [SideQueries.of(model, timeline, quads, side, former) for side in SIDES]
+            sets = [answers for side in sides for answers in (side.current, side.deleted)]
+            counts = iter(self.count(sets, model, known, step, communicator or self.communicator))
+        return StepRanks.cat([side.ranks(next(counts), next(counts)) for side in sides])
 
     def current(self, model: TKGModel, step: int, k: int = 10) -> float:
-        """C at one step: what early stopping watches."""
+        """C at one step: the metric of early stopping."""
         ranks = self.rank(model, step)
         return metric.hits_at(ranks.filtered, k) if ranks else float("nan")
 
     def hits(self, model: TKGModel, first: int, last: int, k: int = 10) -> float:
-        """Hits@k over the pooled rows of several steps."""
-        world = self._divide(model)
-        mine = range(first + world.rank, last + 1, world.size)
-        found = [ranks.filtered for step in mine if (ranks := self.rank(model, step, world=ALONE))]
-        # In another order than by step; what is counted here does not depend on it.
-        return metric.hits_at(torch.cat(world.gather(torch.cat([torch.empty(0, device=model.device), *found]))), k)
+        """Hits@k over the pooled quads of the steps ``first … last``."""
+        return metric.hits_at(self._pooled_ranks(model, range(first, last + 1)), k)
 
-    def evaluate(self, model: TKGModel, step: int) -> tuple[dict[str, float], Tensor]:
-        r"""All metrics of the model after ``step``, and its row of :math:`\alpha`, ``[step + 1]``."""
-        alpha = torch.full((step + 1,), float("nan"), dtype=torch.double)
-        world = self._divide(model)
-        for j in range(world.rank, step, world.size):
-            ranks = self.rank(model, j, world=ALONE)
-            if ranks:
-                alpha[j] = metric.hits_at(ranks.filtered)
-        for rank, theirs in enumerate(world.gather(alpha)):
-            alpha[rank : step : world.size] = theirs[rank : step : world.size]
+    def link_prediction(
+        self, model: TKGModel, first: int = 0, last: int | None = None, candidates: Candidates = "known"
+    ) -> dict[str, float]:
+        """The usual metrics of temporal link prediction, over the pooled quads of the steps ``first … last``.
+
+        Args:
+            model: The model.
+            first: First step.
+            last: Last step; by default the last of the timeline.
+            candidates: ``"known"``: the entities known at the quad's step; ``"all"``: all entities.
+        """
+        last = self.timeline.num_steps - 1 if last is None else last
+        ranks = self._pooled_ranks(model, range(first, last + 1), candidates)
+        hits = {f"Hits@{k}": metric.hits_at(ranks, k) for k in (1, 3, 10)}
+        return {"MRR": metric.mean_reciprocal_rank(ranks), **hits}
+
+    def evaluate(self, model: TKGModel, step: int) -> tuple[dict[str, float], dict[int, float]]:
+        r"""All metrics of the model after ``step``, and its row of :math:`\alpha`: step → Hits@10.
+
+        Steps without quads, and past steps that are not sampled, have no entry in :math:`\alpha`.
+        """
+        alpha = self._past(model, step)
         now = self.rank(model, step, deleted=True)
         if now is None:
             return self._averages(alpha), alpha
         alpha[step] = metric.hits_at(now.filtered)
-        deleted = now.deleted
-        if self.per_query:
-            deleted = deleted[_first_of_each_row(now.deleted_query, now.deleted_row)]
-        asks_for_newcomer = self._asks_for_newcomer(step)
-        newcomers = {"C@10 newcomers": metric.hits_at(now.filtered[asks_for_newcomer])}
+        new = now.filtered[self._asks_for_new_entity(step)]
         return {
-            "C@10": float(alpha[step]),
-            "DF@10": metric.deleted_hits_at(deleted),
+            "C@10": alpha[step],
+            "DF@10": metric.deleted_hits_at(now.deleted_once_per_query() if self.per_query else now.deleted),
             "RRD": metric.reciprocal_rank_difference(now.raw, now.deleted, now.deleted_row),
             **self._averages(alpha),
-            **(newcomers if asks_for_newcomer.any() else {}),
+            **({"C@10 new entities": metric.hits_at(new)} if len(new) else {}),
             "MRR": metric.mean_reciprocal_rank(now.filtered),
             "Hits@1": metric.hits_at(now.filtered, 1),
             "Hits@3": metric.hits_at(now.filtered, 3),
@@ -170,14 +146,37 @@ class Evaluator:
             "raw MRR": metric.mean_reciprocal_rank(now.raw),
         }, alpha
 
-    def _asks_for_newcomer(self, step: int) -> Tensor:
-        """Which answers of a step's rows came after the base model, both directions one after the other."""
-        rows = self.table.at(step)
-        answers = torch.cat([rows[:, query_columns(side)[1]] for side in SIDES])
+    def _past(self, model: TKGModel, step: int) -> dict[int, float]:
+        group = self._step_group()
+        steps = past_steps(step, self.max_past_steps)[group.rank :: group.size]
+        found = [(j, metric.hits_at(ranks.filtered)) for j in steps if (ranks := self._rank_alone(model, j))]
+        mine = torch.tensor(found, dtype=torch.double, device=self.timeline.device).view(-1, 2)
+        return {int(j): value for j, value in sorted(torch.cat(group.gather(mine)).tolist())}
+
+    def _pooled_ranks(self, model: TKGModel, steps: Sequence[int], candidates: Candidates = "known") -> Tensor:
+        """Filtered ranks of several steps, ascending: means have the same bits for any number of processes."""
+        group = self._step_group()
+        mine = [self._rank_alone(model, step, candidates) for step in steps[group.rank :: group.size]]
+        none = torch.empty(0, device=self.timeline.device)
+        gathered = group.gather(torch.cat([none, *(ranks.filtered for ranks in mine if ranks)]))
+        return torch.cat(gathered).sort().values
+
+    def _step_group(self) -> Communicator:
+        """The processes that divide steps among themselves."""
+        return self.communicator if self.count.shares_steps else LOCAL
+
+    def _rank_alone(self, model: TKGModel, step: int, candidates: Candidates = "known") -> StepRanks | None:
+        """Ranks of a step of this process; of all processes together if they do not divide steps."""
+        return self.rank(model, step, candidates=candidates, communicator=LOCAL if self.count.shares_steps else None)
+
+    def _asks_for_new_entity(self, step: int) -> Tensor:
+        """Which answers of a step's quads, tail and head queries, were not known at the base step."""
+        quads = self.table.at(step)
+        answers = torch.cat([quads[:, query_columns(side)[1]] for side in SIDES])
         return self.timeline.first_seen[answers] > self.timeline.base_step
 
-    def _averages(self, alpha: Tensor) -> dict[str, float]:
-        """A as asked for, and over the incremental steps alone, which is what the paper's tables hold."""
+    def _averages(self, alpha: dict[int, float]) -> dict[str, float]:
+        """A from :attr:`average_from` on, and over the incremental steps, as in the paper's tables."""
         incremental = metric.average(alpha, self.timeline.base_step)
         return {"A@10": metric.average(alpha, self.average_from), "A@10 incremental": incremental}
 
@@ -185,34 +184,32 @@ class Evaluator:
         return f"Evaluator({self.split}, window={self.window}, per_query={self.per_query})"
 
 
-@dataclass
-class _Asked:
-    """The questions of one side: those the rows ask, and the answers to rank."""
+def past_steps(step: int, limit: int | None = None) -> range:
+    """The steps before ``step`` on which a model is evaluated: all, or if there are more than ``limit``, every second,
+    fourth, eighth, … step from 0 on, such that at most ``limit`` are left.
 
-    query_of_row: Tensor
-    by_query: Tensor
-    current: Answers
-    former: Answers
+    They are evenly spaced and depend on nothing else. The steps of a later call are among those of earlier calls or
+    newer, so that the values of several models can be compared.
 
-    def ranks(self, counts: RankCounts, former: RankCounts) -> StepRanks:
-        filtered, raw = (torch.empty(len(self.by_query), device=self.by_query.device) for _ in range(2))
-        filtered[self.by_query], raw[self.by_query] = counts.filtered, counts.raw
-        # Every row that asks the question meets the deleted answers again.
-        owner = self.former.owner
-        row, place = _pair_up(self.query_of_row, torch.bincount(owner, minlength=len(self.former.query)))
-        return StepRanks(filtered, raw, former.raw[place], row, owner[place])
+    Args:
+        step: The current step.
+        limit: Maximum number of steps; :obj:`None` for all.
 
-
-def _pair_up(group_of_row: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row and each member of its group: (row, place of the member when groups stand end to end)."""
-    counts = members[group_of_row]
-    row = torch.repeat_interleave(torch.arange(len(group_of_row), device=members.device), counts)
-    start = torch.cumsum(members, 0) - members
-    return row, start[group_of_row[row]] + segment_arange(counts)
+    >>> list(past_steps(5)), list(past_steps(9, limit=4))
+    ([0, 1, 2, 3, 4], [0, 4, 8])
+    """
+    stride = 1
+    while limit is not None and len(range(0, step, stride)) > limit:
+        stride *= 2
+    return range(0, step, stride)
 
 
-def _first_of_each_row(query: Tensor, row: Tensor) -> Tensor:
-    """Keeps the entries of one row (the first) for each query."""
-    first = torch.full((int(query.max()) + 1 if len(query) else 0,), torch.iinfo(torch.long).max, device=row.device)
-    first.scatter_reduce_(0, query, row, "amin")
-    return row == first[query]
+@contextmanager
+def _eval_mode(model: TKGModel) -> Iterator[None]:
+    """Switches dropout and the like off, and restores the former mode."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

@@ -1,17 +1,22 @@
-r"""Metrics as pure functions, of ranks and of the matrix :math:`\alpha`.
+r"""Metrics as pure functions, of ranks and of :math:`\alpha`.
 
-Ranks pool both directions, tail and head queries. Shares are in percent.
+Ranks pool tail and head queries. Shares are in percent. :math:`\alpha_{t,j}` is Hits@10 on the quads of step :math:`j`
+with the model after step :math:`t`. A row of it is a mapping :math:`j \mapsto \alpha_{t,j}` with entries for the steps
+that were evaluated.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 
 def _mean(values: Tensor) -> float:
-    """NaN where there is nothing to average over."""
-    return float(values.double().mean()) if values.numel() else float("nan")
+    """The mean, or NaN without values."""
+    return float(torch.mean(values.double())) if values.numel() else float("nan")
 
 
 def hits_at(ranks: Tensor, k: int = 10) -> float:
@@ -38,23 +43,26 @@ def mean_rank(ranks: Tensor) -> float:
 
 
 def deleted_hits_at(deleted_ranks: Tensor, k: int = 10) -> float:
-    r"""DF@k: how often a deleted fact is among the first :math:`k`. Lower is better.
+    r"""DF@k: the share of deleted facts that are ranked among the first :math:`k`. Lower is better.
 
     Args:
-        deleted_ranks: Raw ranks of the deleted answers of every test row, one after the other.
-        k: How many count as the top.
+        deleted_ranks: ``[Z]`` raw ranks of the deleted answers of all test quads.
+        k: Number of top ranks.
+
+    >>> deleted_hits_at(torch.tensor([1.0, 3.0, 11.0, 20.0]))
+    50.0
     """
     return hits_at(deleted_ranks, k)
 
 
 def reciprocal_rank_difference(ranks: Tensor, deleted_ranks: Tensor, row_of_deleted: Tensor) -> float:
     r"""RRD, :math:`\frac{100}{Z} \sum_{(s,r,o,t)} \sum_{o'} \left( \frac{1}{rank(o)} - \frac{1}{rank(o')} \right)`:
-    by how much current facts outrank the facts they replaced. Higher is better; above 0 they do.
+    by how much current facts outrank the facts they replaced. Higher is better.
 
     Args:
-        ranks: ``[n]`` raw ranks of the test rows' answers.
+        ranks: ``[n]`` raw ranks of the test quads' answers.
         deleted_ranks: ``[Z]`` raw ranks of deleted answers.
-        row_of_deleted: ``[Z]`` the test row each deleted answer belongs to.
+        row_of_deleted: ``[Z]`` the test quad each deleted answer belongs to.
 
     >>> reciprocal_rank_difference(torch.tensor([1.0]), torch.tensor([2.0, 4.0]), torch.tensor([0, 0]))
     62.5
@@ -62,25 +70,37 @@ def reciprocal_rank_difference(ranks: Tensor, deleted_ranks: Tensor, row_of_dele
     return 100 * _mean(1 / ranks.double()[row_of_deleted] - 1 / deleted_ranks.double())
 
 
-def average(alpha_row: Tensor, first: int = 0) -> float:
+def average(alpha_row: Mapping[int, float], first: int = 0) -> float:
     r"""A, :math:`\frac{1}{t} \sum_{j \le t} \alpha_{t,j}` of one model's row of :math:`\alpha`.
 
     Args:
-        alpha_row: ``[t + 1]`` Hits@10 on every step so far; NaN where a step has no rows.
+        alpha_row: Step → Hits@10. Steps without an entry, or with NaN, do not count.
         first: First step that counts: 0 as in the paper, the base step as in the released code.
+
+    >>> average({0: 20.0, 1: 40.0, 4: 60.0}, first=1)
+    50.0
     """
-    row = alpha_row[first:]
-    return _mean(row[~row.isnan()])
+    values = [value for step, value in alpha_row.items() if step >= first and not math.isnan(value)]
+    return sum(values) / len(values) if values else float("nan")
 
 
-def forgetting(alpha: Tensor, t: int) -> float:
+def forgetting(history: Mapping[int, Mapping[int, float]], t: int) -> float:
     r"""F, :math:`\frac{1}{t} \sum_{i<t} \left( \max_{l<t} \alpha_{l,i} - \alpha_{t,i} \right)`.
 
     Args:
-        alpha: ``[T, T]``, row :math:`t` the model after step :math:`t`; NaN where there is no value.
+        history: Row of :math:`\alpha` of the model after each step. Steps :math:`i` without an entry in row
+            :math:`t`, or in all earlier rows, do not count.
         t: The step.
+
+    >>> forgetting({0: {0: 50.0}, 1: {0: 80.0, 1: 40.0}, 2: {0: 60.0, 1: 50.0, 2: 10.0}}, t=2)
+    5.0
     """
-    earlier = alpha[:t, :t]
-    best = earlier.nan_to_num(nan=-torch.inf).amax(0) if t else earlier.new_empty(0)
-    lost = (best - alpha[t, :t])[best.isfinite()]
-    return _mean(lost[~lost.isnan()])
+    best: dict[int, float] = {}
+    for model, row in history.items():
+        if model < t:
+            for step, value in row.items():
+                if not math.isnan(value):
+                    best[step] = max(value, best.get(step, value))
+    now = history.get(t, {})
+    lost = [best[step] - value for step, value in now.items() if step < t and step in best and not math.isnan(value)]
+    return sum(lost) / len(lost) if lost else float("nan")
