@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from tkg_incremental.communicator import Communicator
-from tkg_incremental.distributed.sharded_counting import count_sharded
-from tkg_incremental.metrics.counting import RankCounter, count_together
+from tkg_incremental.distributed.sharded_counting import ShardedRankCounter
+from tkg_incremental.metrics.counting import RankCounter
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.strategies import Strategy
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def rank_counter(model: TKGModel) -> RankCounter:
     """How the ranks of a model are counted."""
-    return count_sharded if model.encoder.is_sharded else count_together
+    return ShardedRankCounter() if model.encoder.is_sharded else RankCounter()
 
 
 def check_distributed(

@@ -36,14 +36,14 @@ class ShardedRankCounter(RankCounter):
         # The candidates whose rows this process has; ascending, so that a column is found by bisection.
         columns = encoder.shards.own(known).nonzero().squeeze(1)
         dtype = next(iter(encoder.local.values())).dtype
-        here = TKGModel(encoder.only_own(), model.decoder)
+        here = TKGModel(encoder.only_own(), model.decoder, reciprocal=model.reciprocal)
         candidates = torch.empty(len(columns), encoder.hidden_channels, device=known.device, dtype=dtype)
         for start in range(0, len(columns), _ENCODED_AT_ONCE):
             part = slice(start, start + _ENCODED_AT_ONCE)
             candidates[part] = here.candidate_vectors(known[columns[part]], step)
         counted = [_count(answers, candidates, columns, model.decoder.similarity, encoder.shards) for answers in sets]
         everything = torch.cat(counted)
-        with encoder.shards.world.talking("ranks"):
+        with encoder.shards.communicator.translate_errors("ranks"):
             dist.all_reduce(everything)
         return [RankCounts(*each.unbind(1)) for each in everything.split([len(answers) for answers in sets])]
 
@@ -61,7 +61,7 @@ def _count(answers: Answers, candidates: Tensor, columns: Tensor, similarity: Si
         scores = BlockScores(answers.query, answers.owner[some], candidates, similarity, blocking.width, room)
         # The process that has the answer gives its score, from a product of the same shape as the others' products.
         own = scores.at(column[some])
-        with shards.world.talking("scores"):
+        with shards.communicator.translate_errors("scores"):
             dist.all_reduce(own)
         counts[some] = scores.count(own, column[some], pairs_of(ignored, some))
     return counts

@@ -62,7 +62,14 @@ class Evaluator:
         self.timeline, self.split, self.window = timeline, split, window
         self.per_query, self.average_from, self.max_past_steps = per_query, average_from, max_past_steps
         self.communicator, self.count = communicator, RankCounter() if count is None else count
+        self.count_repeats = count_repeats
         self.table = timeline.split(split) if count_repeats else timeline.split(split).merged()
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The options that change metrics: runs that differ in them cannot be continued."""
+        names = ("split", "window", "per_query", "average_from", "count_repeats", "max_past_steps")
+        return {name: getattr(self, name) for name in names}
 
     @torch.no_grad()
     def rank(
