@@ -9,7 +9,8 @@ from tkg_incremental.models.encoders import TComplExEncoder
 
 class TComplEx(TKGModel):
     r"""TComplEx (:class:`~tkg_incremental.models.encoders.TComplExEncoder`) from the `"Tensor Decompositions for
-    Temporal Knowledge Base Completion" <https://arxiv.org/abs/2004.04926>`_ paper: ComplEx with relations that are multiplied by the vector of the step.
+    Temporal Knowledge Base Completion" <https://arxiv.org/abs/2004.04926>`_ paper: ComplEx with
+    relations that are multiplied by the vector of the step.
 
     .. math::
         \phi(s, r, o, t) = \mathrm{Re}\,\langle \mathbf{s}, \mathbf{r} \odot \boldsymbol{\tau}_t,

@@ -9,7 +9,8 @@ from tkg_incremental.models.encoders import TNTComplExEncoder
 
 class TNTComplEx(TKGModel):
     r"""TNTComplEx (:class:`~tkg_incremental.models.encoders.TNTComplExEncoder`) from the `"Tensor Decompositions for
-    Temporal Knowledge Base Completion" <https://arxiv.org/abs/2004.04926>`_ paper: ComplEx with relations of a temporal and a static part.
+    Temporal Knowledge Base Completion" <https://arxiv.org/abs/2004.04926>`_ paper: ComplEx with
+    relations of a temporal and a static part.
 
     .. math::
         \phi(s, r, o, t) = \mathrm{Re}\,\langle \mathbf{s}, \mathbf{r} \odot \boldsymbol{\tau}_t + \mathbf{r}',
