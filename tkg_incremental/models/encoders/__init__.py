@@ -1,5 +1,6 @@
 r"""How entities and relations get their vectors at a step."""
 
+from tkg_incremental.models.encoders.calendar import CalendarEncoder
 from tkg_incremental.models.encoders.chronor import ChronoREncoder
 from tkg_incremental.models.encoders.diachronic import DiachronicEncoder
 from tkg_incremental.models.encoders.hyperplane import HyperplaneEncoder
@@ -11,6 +12,7 @@ from tkg_incremental.models.encoders.tntcomplex import TNTComplExEncoder
 from tkg_incremental.models.encoders.ttranse import TTransEEncoder
 
 __all__ = classes = [
+    "CalendarEncoder",
     "ChronoREncoder",
     "DiachronicEncoder",
     "HyperplaneEncoder",
