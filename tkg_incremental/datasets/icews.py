@@ -61,9 +61,8 @@ class ICEWSDataset(TKGDataset):
             split: _facts(Path(self.raw_dir), events, entities, relations, first)
             for split, events in self.events().items()
         }
-        splits = {split: rows[:, :4] for split, rows in facts.items()}  # TODO(intervals): Graph will take [F, 5] as is
         axis = TimeAxis.from_instants(range(first, last + 1), unit="day")
-        return Graph(splits, entities.names, relations.names, axis)
+        return Graph(facts, entities.names, relations.names, axis)
 
 
 def read_events(path: Path, first_day: datetime.date, last_day: datetime.date) -> list[Event]:

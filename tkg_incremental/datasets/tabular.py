@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Snapshot, TimeAxis, expand_intervals
+from tkg_incremental.data import Snapshot, TimeAxis
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.lines import read_names
@@ -122,8 +122,6 @@ class TabularTKG(TKGDataset):
             facts[name] = torch.stack([head, rel, tail, *to_steps(table, start, end, axis)], dim=1)
         if self._holdout.val or self._holdout.test:
             facts = self._withhold(facts["train"], len(entities.names), len(relations.names))
-        # MERGE: delete the next line once Graph takes facts [F, 5] instead of rows.
-        facts = {name: expand_intervals(split[:, :3], split[:, 3], split[:, 4]) for name, split in facts.items()}
         return Graph(facts, entities.names, relations.names, axis)
 
     @property

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.decoders import ComplEx, DistMult, Dropout, SimplE, TransE
+from tkg_incremental.models.decoders import Dropout, make_decoder
 from tkg_incremental.models.encoders.calendar import CalendarEncoder, Unit
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.base import TKGDataset
-
-_DECODERS = {"complex": ComplEx, "distmult": DistMult, "simple": SimplE, "transe": TransE}
 
 
 class CalendarDE(TKGModel):
@@ -31,6 +29,7 @@ class CalendarDE(TKGModel):
         unit: Distance of two steps: ``"day"``, ``"month"`` or ``"year"``.
         max_frequency: Bound of the initial frequencies of months and days.
         dropout: Probability of a channel of a query vector to be dropped in training; not with TransE.
+        reciprocal: Learn a row of its own for the inverse of each relation.
         seed: Seed of the initial values.
     """
 
@@ -46,17 +45,17 @@ class CalendarDE(TKGModel):
         unit: Unit = "day",
         max_frequency: float | None = None,
         dropout: float = 0.0,
+        reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
-        if decoder not in _DECODERS:
-            raise ValueError(f"decoder must be one of {', '.join(_DECODERS)} (got {decoder!r})")
         generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations, num_steps, hidden_channels)
+        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
         encoder = CalendarEncoder(*sizes, temporal_share, first_date, unit, max_frequency, generator)
-        made = _DECODERS[decoder]()
-        super().__init__(encoder, Dropout(made, dropout) if dropout else made)
+        made = make_decoder(decoder, hidden_channels)
+        super().__init__(encoder, Dropout(made, dropout) if dropout else made, reciprocal=reciprocal)
         self.options = {
             "hidden_channels": hidden_channels,
+            "reciprocal": reciprocal,
             "decoder": decoder,
             "temporal_share": temporal_share,
             "first_date": first_date,

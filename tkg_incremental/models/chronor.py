@@ -21,6 +21,7 @@ class ChronoR(TKGModel):
         num_steps: Number of steps.
         hidden_channels: Width of the vectors, twice the number of complex channels. Even.
         temporal_share: Share of the complex channels that belong to the step.
+        reciprocal: Learn a row of its own for the inverse of each relation.
         seed: Seed of the initial values.
     """
 
@@ -31,9 +32,10 @@ class ChronoR(TKGModel):
         num_steps: int,
         hidden_channels: int = 128,
         temporal_share: float = 0.5,
+        reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations, num_steps, hidden_channels)
-        super().__init__(ChronoREncoder(*sizes, temporal_share, generator), ComplEx())
-        self.options = {"hidden_channels": hidden_channels, "temporal_share": temporal_share}
+        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
+        super().__init__(ChronoREncoder(*sizes, temporal_share, generator), ComplEx(), reciprocal=reciprocal)
+        self.options = {"hidden_channels": hidden_channels, "temporal_share": temporal_share, "reciprocal": reciprocal}

@@ -21,6 +21,7 @@ class TeRo(TKGModel):
         num_steps: Number of steps.
         hidden_channels: Width of the vectors, twice the number of complex channels. Even.
         max_angle: Bound of the initial angles, in radians; by default that of the other tables.
+        reciprocal: Learn a row of its own for the inverse of each relation.
         seed: Seed of the initial values.
     """
 
@@ -31,11 +32,12 @@ class TeRo(TKGModel):
         num_steps: int,
         hidden_channels: int = 128,
         max_angle: float | None = None,
+        reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations, num_steps, hidden_channels)
-        super().__init__(TeRoEncoder(*sizes, max_angle, generator), ConjugateTransE())
-        self.options = {"hidden_channels": hidden_channels}
+        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
+        super().__init__(TeRoEncoder(*sizes, max_angle, generator), ConjugateTransE(), reciprocal=reciprocal)
+        self.options = {"hidden_channels": hidden_channels, "reciprocal": reciprocal}
         if max_angle is not None:
             self.options["max_angle"] = max_angle

@@ -21,6 +21,7 @@ class TNTComplEx(TKGModel):
         num_relations: Number of relations.
         num_steps: Number of steps.
         hidden_channels: Width of the vectors, twice the rank of the paper. Even.
+        reciprocal: Learn a row of its own for the inverse of each relation.
         seed: Seed of the initial values.
     """
 
@@ -30,9 +31,10 @@ class TNTComplEx(TKGModel):
         num_relations: int,
         num_steps: int,
         hidden_channels: int = 128,
+        reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations, num_steps, hidden_channels)
-        super().__init__(TNTComplExEncoder(*sizes, generator), ComplEx())
-        self.options = {"hidden_channels": hidden_channels}
+        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
+        super().__init__(TNTComplExEncoder(*sizes, generator), ComplEx(), reciprocal=reciprocal)
+        self.options = {"hidden_channels": hidden_channels, "reciprocal": reciprocal}

@@ -20,6 +20,7 @@ class TTransE(TKGModel):
         num_steps: Number of steps.
         hidden_channels: Width of the vectors.
         p: The norm, 1 or 2.
+        reciprocal: Learn a row of its own for the inverse of each relation.
         seed: Seed of the initial values.
     """
 
@@ -30,9 +31,10 @@ class TTransE(TKGModel):
         num_steps: int,
         hidden_channels: int = 128,
         p: int = 1,
+        reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations, num_steps, hidden_channels)
-        super().__init__(TTransEEncoder(*sizes, generator), TransE(p))
-        self.options = {"hidden_channels": hidden_channels, "p": p}
+        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
+        super().__init__(TTransEEncoder(*sizes, generator), TransE(p), reciprocal=reciprocal)
+        self.options = {"hidden_channels": hidden_channels, "p": p, "reciprocal": reciprocal}
