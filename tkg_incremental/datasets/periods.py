@@ -111,7 +111,7 @@ def read_periods(
 
     def read(written: Any, is_end: bool) -> Period | None:
         text = written.strip() if isinstance(written, str) else "" if is_missing(written) else None
-        if text is not None and not text[:1].isdigit() and (_OPEN.fullmatch(text) or (is_end and _OPEN_END.fullmatch(text))):
+        if text is not None and not text[:1].isdigit() and _is_open(text, is_end):
             if table.is_point:
                 raise ValueError(f"expected a time (got {repr(text) if text else 'an empty field'})")
             return None
@@ -143,7 +143,13 @@ def read_periods(
     return TablePeriods(table, starts, ends)
 
 
-def read_each(table: Table, column: Sequence[Any], distinct: Iterable[Any], read: Callable[[Any], Any]) -> dict[Any, Any]:
+def _is_open(text: str, is_end: bool) -> bool:
+    return bool(_OPEN.fullmatch(text) or (is_end and _OPEN_END.fullmatch(text)))
+
+
+def read_each(
+    table: Table, column: Sequence[Any], distinct: Iterable[Any], read: Callable[[Any], Any]
+) -> dict[Any, Any]:
     """Reads every distinct value of a column; errors name the first row that has it."""
     values = {}
     for written in distinct:
