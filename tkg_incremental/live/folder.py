@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from torch import Tensor
@@ -19,6 +19,9 @@ from tkg_incremental.live.releases import COMPACT_SHARE, ReleaseFolder
 from tkg_incremental.live.settings import read_settings, write_settings
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.storage import atomic_write
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["GraphFolder", "GraphFolderError", "GraphLockedError"]
 
@@ -80,7 +83,7 @@ class GraphFolder:
         write_settings(path / "graph.toml", {"graph": {"unit": unit, **tables.pop("graph", {})}, **tables})
         return cls(path, write=True)
 
-    def __enter__(self) -> GraphFolder:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -197,7 +200,9 @@ class GraphFolder:
         """
         self._must_write()
         current = self.releases.current()
-        if current is not None:
+        if current is None and self.store.release is not None:  # the file was lost
+            self.releases.set_current(self.store.release)
+        elif current is not None and current != self.store.release:
             self.store.sync([manifest.record for manifest in self.releases.chain(current)])
         known = {release.number for release in self.store.releases()}
         return self.releases.clean(known)

@@ -47,7 +47,8 @@ def import_facts(
         parts.append(rows)
     columns = np.concatenate(parts, axis=1) if parts else np.empty((5, 0), np.int64)
     del parts
-    return import_arrays(store, list(entities), list(relations), *columns, clock=clock)
+    head, rel, tail, valid_from, valid_to = columns
+    return import_arrays(store, list(entities), list(relations), head, rel, tail, valid_from, valid_to, clock)
 
 
 def import_arrays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
@@ -166,6 +167,8 @@ class ReleaseFolder:
         tables: dict[str, Tensor] = {}
         for manifest in chain:
             self.verify(manifest.number, checksums)
+        self._check_growth(chain)
+        for manifest in chain:
             parts: dict[str, Tensor] = {}
             for name in manifest.files:
                 parts.update(read_tensors(self.folder(manifest.number) / name))
@@ -178,6 +181,19 @@ class ReleaseFolder:
                     path = self.folder(manifest.number)
                     raise DamagedReleaseError(manifest.number, path, f"the table '{table}' is missing")
         return {table: tables[table] for table in sizes}
+
+    def _check_growth(self, chain: Sequence[Manifest]) -> None:
+        """Every new row must be in a file: a damaged size cannot ask for memory."""
+        for before, manifest in itertools.pairwise(chain):
+            held: dict[str, int] = {}
+            for name in manifest.files:
+                header = read_header(self.folder(manifest.number) / name)
+                held.update({key: entry.shape[0] for key, entry in header.items() if entry.shape})
+            for table, about in manifest.tables.items():
+                old = before.tables.get(table, {"shape": []})["shape"]
+                if table not in held and old and about["shape"][0] - old[0] > held.get(f"{table}.rows", 0):
+                    reason = f"'{table}' should have {about['shape'][0]} rows, which are not there"
+                    raise DamagedReleaseError(manifest.number, self.folder(manifest.number), reason)
 
     def _apply(self, manifest: Manifest, tables: dict[str, Tensor], table: str, parts: dict[str, Tensor]) -> None:
         index, rows = parts[f"{table}.index"], parts.get(f"{table}.rows")
@@ -285,7 +301,10 @@ class ReleaseFolder:
         garbage = halves + [self.folder(number) for number in self.numbers() if number not in keep]
         for number in self.numbers():
             if number in keep:
-                files = self.manifest(number).files
+                try:
+                    files = self.manifest(number).files
+                except DamagedReleaseError:
+                    continue  # nothing is known of its files; `verify` reports it
                 garbage += [path for path in self.folder(number).glob("tables-*") if path.name not in files]
         for path in garbage:
             if path.is_dir():
@@ -297,7 +316,9 @@ class ReleaseFolder:
 
 def _grown(table: Tensor, final: dict[str, Any] | None) -> Tensor:
     """The table, in a larger tensor if later releases add rows; otherwise memory-mapped, as it is."""
-    if final is None or table.dim() == 0 or final["shape"][0] <= len(table):
+    if final is None or table.dim() == 0 or final["shape"][1:] != list(table.shape[1:]):
+        return table
+    if final["shape"][0] <= len(table):
         return table
     grown = torch.zeros(final["shape"], dtype=table.dtype)
     grown[: len(table)] = table

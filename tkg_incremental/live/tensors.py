@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 def _bytes(tensor: Tensor) -> memoryview:
     flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return memoryview(flat.numpy())
+    return memoryview(flat.numpy())  # type: ignore[arg-type]
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -79,7 +79,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     text += b" " * (-(len(text) + 8) % ALIGNMENT)
     digest, size = hashlib.sha256(), 0
     with open(path, "xb") as file:
-        for data in (len(text).to_bytes(8, "little"), text, *map(_bytes, tensors.values())):
+        head = memoryview(len(text).to_bytes(8, "little") + text)
+        for data in (head, *map(_bytes, tensors.values())):
             for low in range(0, len(data), CHUNK):
                 part = data[low : low + CHUNK]
                 file.write(part)
