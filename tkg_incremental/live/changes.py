@@ -20,7 +20,7 @@ class Validation:
     """How a set of changes fits a store.
 
     Args:
-        accepted: Changes that can be applied, in the order of their time.
+        accepted: Changes that can be applied, retractions first, then in the order of their time.
         rejected: Lines that cannot, with reasons.
         late: Accepted changes with a time before the last step of the graph.
         notes: Remarks, such as repeated lines.
@@ -101,8 +101,10 @@ class ChangeSet:
         if missing not in ("end", "retract"):
             raise ValueError(f"missing must be 'end' or 'retract' (got {missing!r})")
         new: dict[tuple[str, str, str, int], int | None] = {}
+        starts: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
         for head, rel, tail, start, until in facts:
             new[head, rel, tail, start] = until
+            starts.setdefault((head, rel, tail), []).append((start, OPEN if until is None else until))
         changes = []
         for fact in _named_facts(store):
             start, until = fact[3:]
@@ -115,7 +117,9 @@ class ChangeSet:
                     changes.append(Change("end", *triple, wanted))
                 else:
                     changes += [Change("retract", *triple, start), Change("add", *triple, start, wanted)]
-            elif missing == "retract":
+            elif missing == "retract" or any(
+                low < (OPEN if until is None else until) and start < high for low, high in starts.get(triple, ())
+            ):  # the export has it with another beginning
                 changes.append(Change("retract", *triple, start))
             elif start < at < (OPEN if until is None else until):
                 changes.append(Change("end", *triple, at))
@@ -129,7 +133,7 @@ class ChangeSet:
         return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
     def validate(self, store: FactStore, show: Callable[[int], str] = str) -> Validation:
-        """Applies the changes on top of the pending ones, in order of time, and undoes it. Nothing is kept.
+        """Applies the changes on top of the pending ones and undoes it: retractions, then the others by time.
 
         Args:
             store: The store.
@@ -158,8 +162,8 @@ class ChangeSet:
 
 
 def _in_order(changes: Sequence[Change]) -> list[Change]:
-    # A retraction of all intervals comes first, so that what replaces them can be added.
-    return sorted(changes, key=lambda change: -(2**63) if change.at is None else change.at)
+    # Retractions come first, so that what replaces them can be added.
+    return sorted(changes, key=lambda change: (change.op != "retract", -(2**63) if change.at is None else change.at))
 
 
 def _named_facts(store: FactStore) -> Iterator[tuple[str, str, str, int, int | None]]:

@@ -292,12 +292,7 @@ class ReleaseFolder:
             keep: Releases that have been current. Others were never committed.
         """
         releases = self.path / "releases"
-        halves = [
-            *releases.glob("*.tmp"),
-            *self.path.glob("*.tmp"),
-            *self.path.glob(".*.tmp"),
-            *releases.glob("*/.*.tmp"),
-        ]
+        halves = [*releases.glob("*.tmp"), *self.path.glob("*.tmp"), *releases.glob("[0-9]*[0-9]/*.tmp")]
         garbage = halves + [self.folder(number) for number in self.numbers() if number not in keep]
         for number in self.numbers():
             if number in keep:
