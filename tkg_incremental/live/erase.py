@@ -11,15 +11,17 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.live.tensors import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from tkg_incremental.live.folder import GraphFolder
 
 __all__ = ["audit_bytes", "erase_from_store", "erase_storage", "resume_erasure"]
 
@@ -111,8 +113,10 @@ def resume_erasure(folder: GraphFolder) -> bool:
         for number, metrics in connection.execute("SELECT number, metrics FROM releases").fetchall():
             text = json.dumps(_cleared(json.loads(metrics), plan["names"]))
             connection.execute("UPDATE releases SET metrics = ? WHERE number = ?", (text, number))
-        connection.execute("DELETE FROM meta WHERE key = 'erasing'")
+        # From here on only the compaction is left to do, and the names are no longer needed.
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'erasing'", (json.dumps({"rows": {}, "names": []}),))
     _compact(folder.store)
+    folder.store.connection.execute("DELETE FROM meta WHERE key = 'erasing'")
     folder.releases.clean(set(folder.releases.numbers()))
     return True
 

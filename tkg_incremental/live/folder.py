@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 from torch import Tensor
 
+from tkg_incremental.live.erase import resume_erasure
 from tkg_incremental.live.manifest import Manifest
 from tkg_incremental.live.releases import COMPACT_SHARE, ReleaseFolder
 from tkg_incremental.live.settings import read_settings, write_settings
@@ -193,7 +194,7 @@ class GraphFolder:
     rollback = release
 
     def recover(self) -> list[Path]:
-        """Brings the store to the current release and removes what a killed writer has left.
+        """Brings the store to the current release, finishes an erasure, and removes what a killed writer has left.
 
         Returns:
             What was removed.
@@ -204,6 +205,7 @@ class GraphFolder:
             self.releases.set_current(self.store.release)
         elif current is not None and current != self.store.release:
             self.store.sync([manifest.record for manifest in self.releases.chain(current)])
+        resume_erasure(self)
         known = {release.number for release in self.store.releases()}
         return self.releases.clean(known)
 
