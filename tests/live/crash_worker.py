@@ -1,6 +1,7 @@
 """Updates a small graph without end, until it is killed; COUNT times.
 
-Usage: ``crash_worker.py FOLDER COUNT SEED``. Update i adds ``entity i``, ends that of update i − 1, and writes i into its row.
+Usage: ``crash_worker.py FOLDER COUNT SEED``. Update i
+adds ``entity i``, ends that of update i − 1, and writes i into its row.
 About every eighth turn rolls back or forward instead. Prints the numbers of kills and of releases.
 """
 

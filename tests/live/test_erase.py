@@ -30,7 +30,9 @@ def graph_with_name(path: Path) -> GraphFolder:
         if step == 0:
             tables["entity"] = torch.cat([tables["entity"], torch.ones(1, 64)])
         tables["entity"][5] = float(step + 1)
-        folder.commit(tables, {"entity": torch.tensor([5, step])}, clock=11 + step, metrics={"worst": f"{NAME}: 3", NAME: 1})
+        folder.commit(
+            tables, {"entity": torch.tensor([5, step])}, clock=11 + step, metrics={"worst": f"{NAME}: 3", NAME: 1}
+        )
     return folder
 
 
@@ -116,7 +118,11 @@ def test_the_audit_finds_a_name_however_it_is_written(tmp_path: Path, monkeypatc
         "utf16be": NAME.encode("utf-16-be"),
         "json": json.dumps([NAME]).encode(),
         "unicode": json.dumps([NAME], ensure_ascii=False).encode(),
-        "upper": json.dumps(NAME).replace("\\u00eb", "\\u00EB").replace("\\u017d", "\\u017D").replace("\\u017e", "\\u017E").encode(),
+        "upper": json.dumps(NAME)
+        .replace("\\u00eb", "\\u00EB")
+        .replace("\\u017d", "\\u017D")
+        .replace("\\u017e", "\\u017E")
+        .encode(),
         "html": b"<b>Zo\xc3\xab &quot;Z&quot; \xc5\xbdi\xc5\xbeek</b>",
     }
     for name, data in texts.items():

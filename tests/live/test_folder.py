@@ -186,7 +186,9 @@ def test_folders_that_are_no_graphs(tmp_path: Path) -> None:
     with pytest.raises(GraphFolderError, match="must be empty or missing"):
         GraphFolder.create(tmp_path, "day")
     path = tmp_path / "graph"
-    GraphFolder.create(path, "day", {"gate": {"kept": 0.9, "name": 'a "b" \\ ü', "on": True}, "graph": {"k": 3}}).close()
+    GraphFolder.create(
+        path, "day", {"gate": {"kept": 0.9, "name": 'a "b" \\ ü', "on": True}, "graph": {"k": 3}}
+    ).close()
     with GraphFolder(path) as folder:
         assert folder.settings["gate"] == {"kept": 0.9, "name": 'a "b" \\ ü', "on": True}
         assert folder.settings["graph"] == {"unit": "day", "k": 3}

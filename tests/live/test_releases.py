@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import time
@@ -61,7 +62,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_other_programs_read_the_files(tmp_path: Path) -> None:
     library = pytest.importorskip("safetensors.torch")
-    kinds = {str(dtype): torch.ones(2, 3).to(dtype) for dtype in (torch.bfloat16, torch.float16, torch.int8, torch.bool)}
+    kinds = {
+        str(dtype): torch.ones(2, 3).to(dtype) for dtype in (torch.bfloat16, torch.float16, torch.int8, torch.bool)
+    }
     kinds |= {"none": torch.empty(0, 4), "one": torch.tensor(3)}
     write_tensors(tmp_path / "ours", kinds)
     assert same(library.load_file(tmp_path / "ours"), kinds)
@@ -135,10 +138,8 @@ def test_any_damaged_byte_is_an_error_or_harmless(tmp_path: Path) -> None:
             for _ in range(source.randint(1, 3)):
                 data[source.randrange(length)] = source.choice(b'09,:[]{}"FI\x00\xff ')
             path.write_bytes(data)
-            try:
+            with contextlib.suppress(DamagedReleaseError):
                 releases.load_release(2, checksums=False)
-            except DamagedReleaseError:
-                pass
         path.write_bytes(whole)
 
 

@@ -64,7 +64,7 @@ def import_arrays(
 ) -> int:
     """Imports facts with ids, in one transaction.
 
-    Overlapping intervals of one triple are merged. Facts get ids in the given order.
+    Overlapping intervals of one triple are merged. Facts get ids in the order of head, relation, tail and beginning.
 
     Args:
         store: A store without facts.
@@ -91,7 +91,10 @@ def import_arrays(
     if np.any(columns[4] <= columns[3]):
         row = int(np.argmax(columns[4] <= columns[3]))
         raise ValueError(f"fact {row} ends at {columns[4][row]}, which is not after its beginning at {columns[3][row]}")
-    columns = _merged(columns, len(entities), len(relations))
+    # Sorted rows halve the time that the indices take, and keep the facts of an entity on one page.
+    order = np.lexsort((columns[3], columns[2], columns[1], columns[0]))
+    columns = [column[order] for column in columns]
+    columns = _merged(columns)
     if clock is None and len(columns[0]):
         closed = columns[4][columns[4] != OPEN]
         clock = max(int(columns[3].max()), int(closed.max()) - 1 if len(closed) else int(columns[3].max()))
@@ -129,28 +132,17 @@ def import_arrays(
     return count
 
 
-def _merged(columns: list[Ints], num_entities: int, num_relations: int) -> list[Ints]:
-    """Merges the overlapping intervals of one triple; the first row of each stays in its place."""
+def _merged(columns: list[Ints]) -> list[Ints]:
+    """Merges overlapping intervals of one triple. The rows are sorted by triple and beginning."""
     head, rel, tail, start, end = columns
-    if num_entities * num_entities * num_relations < 2**62:
-        key = (head * num_relations + rel) * num_entities + tail
-        order = np.argsort(key, kind="stable")
-        repeated = np.zeros(len(key), bool)
-        same = key[order[1:]] == key[order[:-1]]
-        repeated[order[1:][same]] = repeated[order[:-1][same]] = True
-        rows = np.flatnonzero(repeated)
-    else:
-        rows = np.arange(len(head))
-    if not len(rows):
+    same = (head[1:] == head[:-1]) & (rel[1:] == rel[:-1]) & (tail[1:] == tail[:-1])
+    if not same.any():
         return columns
-    rows = rows[np.lexsort((start[rows], tail[rows], rel[rows], head[rows]))]
-    keep = np.ones(len(head), bool)
-    end = end.copy()
-    last = rows[0]
-    triples = np.stack([head[rows], rel[rows], tail[rows]], axis=1)
-    same_triple = np.all(triples[1:] == triples[:-1], axis=1)
-    for row, same_as_last in zip(rows[1:].tolist(), same_triple.tolist(), strict=True):
-        if same_as_last and start[row] <= end[last]:
+    keep, end, last = np.ones(len(head), bool), end.copy(), -1
+    for row in (np.flatnonzero(same) + 1).tolist():
+        if last < 0 or not same[last:row].all():  # the first repetition of its triple
+            last = row - 1
+        if start[row] <= end[last]:
             end[last] = max(end[last], end[row])
             keep[row] = False
         else:

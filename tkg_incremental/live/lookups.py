@@ -159,7 +159,9 @@ class FactLookups:
             rng: The random generator.
             before: Steps are smaller than this one.
         """
-        low, high = self.connection.execute("SELECT coalesce(min(id), 0), coalesce(max(id), -1) FROM facts").fetchone()
+        # SQLite looks up one minimum or maximum, but reads the whole table for both in one query.
+        sql = "SELECT coalesce((SELECT min(id) FROM facts), 0), coalesce((SELECT max(id) FROM facts), -1)"
+        low, high = self.connection.execute(sql).fetchone()
         first = self.connection.execute("SELECT value FROM meta WHERE key = 'first'").fetchone()
         if first is None or first[0] >= before or size == 0:
             return Pairs(*np.empty((5, 0), np.int64))
