@@ -139,10 +139,10 @@ def share_outranked(engine: AnswerEngine, ended: Tensor) -> float:
             own = scores[candidates == quad[answer]]
             known = torch.tensor(list(engine.facts.known_answers(quad[given], quad[REL], side, quad[TIME])))
             rivals = scores[torch.isin(candidates, known)]
-            few = len(candidates) <= 10
-            outranked.append(
-                bool((own < rivals.min()).all()) if len(rivals) else few or int((scores > own).sum()) >= 10
-            )
+            if len(rivals):
+                outranked.append(bool((own < rivals.min()).all()))
+            else:
+                outranked.append(len(candidates) <= 10 or int((scores > own).sum()) >= 10)
     return sum(outranked) / len(outranked)
 
 

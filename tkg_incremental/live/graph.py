@@ -495,7 +495,7 @@ class LiveGraph:
     def close(self) -> None:
         self.folder.close()
 
-    def __enter__(self) -> LiveGraph:
+    def __enter__(self) -> LiveGraph:  # noqa: PYI034
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -137,7 +137,7 @@ def make_timeline(facts: Tensor, store: FactStore, clock: GraphClock) -> Timelin
 def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts, replay: Tensor) -> Timeline:
     """A timeline of the changed facts, the facts that share a query with them, and replayed quads: what an update of a
     large graph needs. True answers outside of it may be drawn as negatives, with a probability that is negligible."""
-    rows = {tuple(quad) + (quad[3],) for quad in replay.tolist()}
+    rows = {(*quad, quad[3]) for quad in replay.tolist()}
     for head, rel, tail, _ in torch.cat(changed).tolist():
         for fact in [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]:
             until = OPEN if fact.valid_to is None else fact.valid_to
