@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -89,7 +90,7 @@ class TKGLoader:
                 cuts = [min(share * batch, len(quads)) for batch in range(batches + 1)]
                 if len(quads) == self.num_quads:
                     cuts = [*range(0, len(quads), self.batch_size), len(quads)]
-                yield quads, [b - a for a, b in zip(cuts, cuts[1:], strict=False)]
+                yield quads, [b - a for a, b in pairwise(cuts)]
             else:
                 # Round robin: a term begins with the batch after the one that the term before ended with.
                 yield quads, [len(range((batch - dealt) % batches, len(quads), batches)) for batch in range(batches)]
