@@ -57,14 +57,14 @@ class LiveSettings:
     epochs: int = 40
     visits: int = 10
     update_epochs: int = 6
-    rounds: int = 4
+    rounds: int = 3
     repeats: int = 5
     current: int = 2000
     replay: int = 4000
     lr: float = 0.1
     n3: float = 1e-2
     smoothness: float = 0.1
-    unlikelihood: float = 1.0
+    unlikelihood: float = 5.0
     batch_size: int = 1000
 
     @classmethod
