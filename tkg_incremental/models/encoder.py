@@ -212,7 +212,7 @@ class Encoder(nn.Module):
             self.initialize("time", torch.tensor([step]), generator)
             return
         for name, table in self.tables("time").items():
-            self.put(name, torch.tensor([step]), table[step - 1 : step])
+            self.put(name, torch.tensor([step]), table[step - 1 : step].clone())
 
     def initial_bound(self, name: str) -> float:
         """Initial values of a table are drawn between plus and minus this."""
