@@ -30,7 +30,7 @@ class DatasetInfo(NamedTuple):
 
 
 #: Datasets that need nothing but a folder. Your own facts are read by :class:`~tkg_incremental.datasets.TabularTKG`.
-DATASETS = {
+DATASETS: dict[str, DatasetInfo] = {
     "WorldLeaders": DatasetInfo("leaders of countries; included in the package", 990, 11, 75, 53181, 3748, 3851),
     "Wikidata12k": DatasetInfo(
         "facts of Wikidata with intervals; downloaded on first use", 12554, 24, 78, 257542, 20764, 19746
@@ -38,10 +38,16 @@ DATASETS = {
     "YAGO11k": DatasetInfo(
         "facts of YAGO with intervals; downloaded on first use", 10623, 10, 61, 215894, 23197, 22567
     ),
+    "ICEWS14": DatasetInfo(
+        "events of 2014 by day; downloaded on first use", 7128, 230, 365, 72826, 8941, 8963
+    ),
+    "ICEWS0515": DatasetInfo(
+        "events of 2005 to 2015 by day; downloaded on first use", 10488, 251, 4017, 368962, 46275, 46092
+    ),
     "SyntheticTKG": DatasetInfo("generated, with a structure that can be learnt", 1000, 10, 20, 40000, 3993, 4030),
 }
-#: Models and the options that they have besides ``hidden_channels`` and ``seed``.
-MODELS: dict[str, tuple[str, ...]] = {"DE": ("decoder", "max_frequency"), "HyTE": (), "Static": ("decoder",)}
+#: Models of the zoo.
+MODELS = ("DE", "HyTE", "Static", "TComplEx", "TNTComplEx", "ChronoR", "TTransE", "TeRo", "CalendarDE")
 #: Strategies: class and summary.
 STRATEGIES = {
     "ft": ("FT", "fine-tuning on the added facts"),
