@@ -38,9 +38,7 @@ DATASETS: dict[str, DatasetInfo] = {
     "YAGO11k": DatasetInfo(
         "facts of YAGO with intervals; downloaded on first use", 10623, 10, 61, 215894, 23197, 22567
     ),
-    "ICEWS14": DatasetInfo(
-        "events of 2014 by day; downloaded on first use", 7128, 230, 365, 72826, 8941, 8963
-    ),
+    "ICEWS14": DatasetInfo("events of 2014 by day; downloaded on first use", 7128, 230, 365, 72826, 8941, 8963),
     "ICEWS0515": DatasetInfo(
         "events of 2005 to 2015 by day; downloaded on first use", 10488, 251, 4017, 368962, 46275, 46092
     ),

@@ -75,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
 def data_options(args: argparse.Namespace) -> RunOptions:
     """The run's own dataset, or the one of the flags."""
     given = {
-        name: value for name, value in vars(args).items() if name in OPTIONS and OPTIONS[name].metadata["group"] == "data"
+        name: value
+        for name, value in vars(args).items()
+        if name in OPTIONS and OPTIONS[name].metadata["group"] == "data"
     }
     if "dataset" in given and "facts" in given:
         raise UsageError("give either --dataset or --facts, and not both")

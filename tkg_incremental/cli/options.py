@@ -59,9 +59,7 @@ class RunOptions:
     seed: int = option(0, "run", "seed of everything random", seed, "N")
     device: str = option("auto", "run", "auto, cpu, cuda or mps", device, "DEVICE")
     checkpoint_every: int = option(10, "run", "epochs between checkpoints; one follows each step, too", positive, "N")
-    base: str | None = option(
-        None, "run", "share the base model between runs: read or write this file", str, "FILE"
-    )
+    base: str | None = option(None, "run", "share the base model between runs: read or write this file", str, "FILE")
 
     dataset: str = option("WorldLeaders", "data", f"a dataset by name: {', '.join(DATASETS)}", one_of(DATASETS))
     root: str = option("data", "data", "folder of the datasets", str, "DIR")

@@ -1,18 +1,18 @@
-"""What the numbers of a report mean, in plain words."""
+"""Descriptions of metrics and losses."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Meaning(NamedTuple):
-    """A metric for someone who meets it first.
+class Description(NamedTuple):
+    """A metric.
 
     Args:
-        title: What it is called in full.
+        title: Its full name.
         better: ``"higher"`` or ``"lower"``; empty if neither is better.
-        unit: What its axis counts.
-        text: The paper's definition in plain words; ``{window}`` stands for the window of deleted facts.
+        unit: Unit of its axis.
+        text: The paper's definition; ``{window}`` stands for the window of deleted facts.
     """
 
     title: str
@@ -25,51 +25,67 @@ class Meaning(NamedTuple):
         return {"higher": "↑ higher is better", "lower": "↓ lower is better"}.get(self.better, "")
 
 
-MEANINGS = {
-    "C@10": Meaning(
+DESCRIPTIONS = {
+    "C@10": Description(
         "current facts",
         "higher",
         "% of test questions",
-        "How well does the model answer questions about the step it has just learnt? The share of its test questions "
-        "(who? and whom?) whose right answer is among the first 10, other right answers left aside.",
+        "Share of the test questions of the current step (head and tail queries) whose answer is among the first 10, "
+        "without other true answers.",
     ),
-    "A@10": Meaning(
-        "average over the past",
+    "A@10": Description(
+        "average over all steps so far",
         "higher",
         "% of test questions",
-        "How well does it still answer questions about all steps so far? The same share for each step up to this one, "
-        "averaged over the steps. It falls when the model forgets.",
+        "The same share for each step up to the current one, averaged over the steps. It falls when the model forgets.",
     ),
-    "DF@10": Meaning(
+    "DF@10": Description(
         "deleted facts",
         "lower",
         "% of deleted answers",
-        "How often does it still believe what is over? Of the answers to the test questions that were true in the "
-        "{window} steps before and are not now, the share that still comes among the first 10.",
+        "Of the answers to test questions that were true in the {window} steps before and are not true now, the share "
+        "that is still among the first 10.",
     ),
-    "RRD": Meaning(
+    "RRD": Description(
         "reciprocal rank difference",
         "higher",
         "100 × difference",
-        "Do facts that hold rank above the facts they replaced? 1/rank of the right answer minus 1/rank of a deleted "
-        "answer, averaged over all such pairs, times 100. Above 0 the present wins.",
+        "1/rank of the true answer minus 1/rank of a deleted answer, averaged over all such pairs, times 100. Above 0, "
+        "current facts rank above the facts they replaced.",
     ),
-    "MRR": Meaning("mean reciprocal rank", "higher", "%", "Mean of 1/rank of the right answers of the current step."),
-    "F@10": Meaning(
-        "forgetting", "lower", "percentage points", "What was lost, on average, since each earlier step was known best."
+    "MRR": Description(
+        "mean reciprocal rank", "higher", "%", "Mean of 1/rank of the true answers of the current step."
     ),
-    "data_size": Meaning(
-        "data size", "lower", "labelled facts per epoch", "Facts trained on in one epoch, sampled negatives included."
+    "F@10": Description(
+        "forgetting",
+        "lower",
+        "percentage points",
+        "Hits@10 on earlier steps: the best value so far minus the current one, averaged.",
     ),
-    "epoch_seconds": Meaning("time per epoch", "lower", "seconds", "Training time of one epoch, without evaluation."),
+    "Hits@1": Description("first answer", "higher", "%", "Share of the questions whose answer is the first."),
+    "Hits@3": Description(
+        "first 3 answers", "higher", "%", "Share of the questions with the answer among the first 3."
+    ),
+    "Hits@10": Description(
+        "first 10 answers", "higher", "%", "Share of the questions with the answer among the first 10."
+    ),
+    "data_size": Description(
+        "data size", "lower", "labelled facts per epoch", "Facts per epoch, sampled negatives included."
+    ),
+    "epoch_seconds": Description(
+        "time per epoch", "lower", "seconds", "Training time of one epoch, without evaluation."
+    ),
 }
 
-#: What the losses of the strategies are.
+#: Descriptions of the losses.
 LOSSES = {
-    "CE": "new facts against wrong answers",
-    "RCE": "replayed facts against wrong answers",
-    "RKD": "distance to the previous model on replayed facts",
-    "del": "deleted facts taken for true",
-    "TR": "movement of what was known",
-    "val C@10": "validation: % of questions answered among the first 10",
+    "CE": "added facts against negatives",
+    "CE current": "all facts of the step against negatives",
+    "RCE": "replayed facts against negatives",
+    "RKD": "divergence from the previous model on replayed facts",
+    "del": "deleted facts, with the label 0",
+    "TR": "temporal regularization: change of known vectors",
+    "contrast": "current facts against the facts they replaced",
+    "unlikelihood": "deleted facts without a successor",
+    "val C@10": "validation: % of questions with the answer among the first 10",
 }
