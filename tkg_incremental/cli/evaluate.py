@@ -74,11 +74,8 @@ def run(args: argparse.Namespace) -> int:
 
 def data_options(args: argparse.Namespace) -> RunOptions:
     """The run's own dataset, or the one of the flags."""
-    given = {
-        name: value
-        for name, value in vars(args).items()
-        if name in OPTIONS and OPTIONS[name].metadata["group"] == "data"
-    }
+    names = [name for name, each in OPTIONS.items() if each.metadata["group"] == "data"]
+    given = {name: value for name, value in vars(args).items() if name in names}
     if "dataset" in given and "facts" in given:
         raise UsageError("give either --dataset or --facts, and not both")
     if "dataset" in given or "facts" in given:

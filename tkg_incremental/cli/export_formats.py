@@ -71,8 +71,8 @@ def write_text(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
 def quoted(cell: object, delimiter: str) -> str:
     r"""A cell, in quotes if it would end a field or a line. Python's ``csv`` leaves a carriage return unquoted.
 
-    >>> quoted('a "b"', ","), quoted("a\rb", ","), quoted(7, ",")
-    ('"a ""b"""', '"a\rb"', '7')
+    >>> quoted("a,b", ","), quoted("a\rb", ","), quoted(7, ",")
+    ('"a,b"', '"a\rb"', '7')
     """
     text = str(cell)
     if any(sign in text for sign in (delimiter, '"', "\n", "\r")):
@@ -103,7 +103,8 @@ def _safetensors(tables: Mapping[str, Tensor], about: Mapping[str, Any]) -> byte
 
 def _numpy(tables: Mapping[str, Tensor]) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, **{name: table.to(torch.float32).numpy() for name, table in tables.items()})  # type: ignore[arg-type]
+    arrays: dict[str, Any] = {name: table.to(torch.float32).numpy() for name, table in tables.items()}
+    np.savez(buffer, **arrays)
     return buffer.getvalue()
 
 
@@ -112,7 +113,7 @@ def _write_parquet(path: Path, columns: list[str], labels: list[str], table: Ten
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise UsageError("--format parquet needs the package pyarrow: pip install pyarrow; or take --format csv") from None
+        raise UsageError("--format parquet needs pyarrow: pip install pyarrow; or take --format csv") from None
     data = [list(range(len(table))), labels, *table.to(torch.float32).numpy().T]
     buffer = io.BytesIO()
     parquet.write_table(pa.table(dict(zip(columns, data, strict=True))), buffer)

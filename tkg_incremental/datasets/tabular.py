@@ -133,8 +133,7 @@ class TabularTKG(TKGDataset):
     @property
     def held_out(self) -> dict[str, int]:
         """Number of triples with validation facts and with test facts."""
-        # MERGE: `rows` may be the facts themselves by then; only the first three columns matter.
-        splits = {name: self.timeline.split(name).rows[:, :3] for name in SPLITS[1:]}
+        splits = {name: self.timeline.split(name).facts[:, :3] for name in SPLITS[1:]}
         return {name: len(torch.unique(triples, dim=0)) for name, triples in splits.items()}
 
     def _table(self, source: Source) -> Table:

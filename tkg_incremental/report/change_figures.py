@@ -67,8 +67,8 @@ def handover_figure(changes: Changes) -> str:
     won = 100 * sum(n < o for o, n in zip(old, new, strict=True)) / len(old)
     text = (
         f"<strong>After the step of the handover, the new answer ranks above the old one in {won:.0f}% of {len(old)} "
-        "handovers.</strong> Each rank is among all entities known at the step, by the model after that step. Left of the "
-        "dashed line the old answer is true, right of it the new one."
+        "handovers.</strong> Each rank is among all entities known at the step, by the model after that step. Left of "
+        "the dashed line the old answer is true, right of it the new one."
     )
     legend = key("s1", "old answer") + key("s0", "new answer")
     label = f"Median rank of old and new answers around a handover; the new one is above in {won:.0f}%"
@@ -89,9 +89,9 @@ def deleted_figure(changes: Changes) -> str:
     drawing = frame.axes(tick_labels(labels), "after learning step …", "% of deleted answers")
     drawing += frame.line(values, "s1", tips)
     text = (
-        f"Facts of all splits that were true in the {changes.window} steps before and are not true now, as head and tail "
-        "queries: the share whose deleted answer is still among the first 10. The worst are listed below. DF@10 is the "
-        "same for the answers to test questions only."
+        f"Facts of all splits that were true in the {changes.window} steps before and are not true now, as head and "
+        "tail queries: the share whose deleted answer is still among the first 10. The worst are listed below. DF@10 is "
+        "the same for the answers to test questions only."
     )
     heading = 'Deleted facts among the first 10 <span class="arrow">↓ lower is better</span>'
     label = "Share of deleted facts among the first 10 after each step"

@@ -37,7 +37,8 @@ def write_report(run_dir: str | os.PathLike[str], path: str | os.PathLike[str] |
     """Writes the report of a run, finished or not, as one self-contained HTML file.
 
     It needs ``metrics.json`` and, for changes and settings, ``changes.json`` of a
-    :class:`~tkg_incremental.report.ChangeRecorder`, ``run.json`` and ``config.json``; neither the dataset nor the model.
+    :class:`~tkg_incremental.report.ChangeRecorder`, ``run.json`` and ``config.json``. It needs neither the dataset nor
+    the model.
 
     Args:
         run_dir: Folder of the run.
