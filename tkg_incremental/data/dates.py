@@ -120,6 +120,8 @@ def unreadable(written: Any, unit: str) -> ValueError:
 def _read(text: str) -> Period:
     if len(text) == 4 and text.isdecimal() and text.isascii():  # the most common forms first
         return Period("year", int(text))
+    if len(text) == 19 and text[10] in "T " and text[4] == text[7] == "-":
+        return _date_and_time(text)
     match = _DATE.fullmatch(text)
     if match:
         return Period("day", _date(text, *map(int, match.groups())).toordinal())
@@ -178,8 +180,10 @@ def _read_as(text: str, dayfirst: bool, date_format: str | None) -> Period:
 
 
 def _date_and_time(text: str) -> Period:
-    iso = _FRACTION.sub(r"\1", text)  # Python 3.10 knows neither other lengths of fractions nor "Z"
-    iso = (iso[:-1] + "+00:00" if iso[-1] in "Zz" else iso).replace(" +", "+")
+    iso = text
+    if len(text) != 19:  # Python 3.10 knows neither other lengths of fractions nor "Z"
+        iso = _FRACTION.sub(r"\1", text)
+        iso = (iso[:-1] + "+00:00" if iso[-1] in "Zz" else iso).replace(" +", "+")
     try:
         return _hour(datetime.datetime.fromisoformat(iso))
     except (ValueError, OverflowError) as error:

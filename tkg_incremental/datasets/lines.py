@@ -61,8 +61,7 @@ def read_fields(
     number, empty = 1, True
     try:
         for fields in reader:
-            # `any` looks no further than the first field in most records.
-            if any(field and not field.isspace() for field in fields):
+            if fields and (fields[0].strip() or any(map(str.strip, fields))):  # not blank
                 empty = False
                 if columns is not None and len(fields) not in columns:
                     raise wrong_columns(path, number, columns, fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,14 +83,18 @@ class TablePeriods:
     def _convert(self, column: Sequence[Any], periods: Mapping[Any, Period | None], unit: str, missing: int) -> Tensor:
         side = 0 if missing == START else 1
 
-        def one(written: Any, period: Period | None) -> int:
-            if period is None:
-                return missing
+        def one(written: Any) -> int:
+            period = periods[written]
+            assert period is not None
             # An interval may be written in coarser dates: it starts and ends with them. An event may not.
             return instant_of(period, unit, written) if self.table.is_point else convert(period, unit)[side]
 
-        values = read_each(self.table, column, periods, lambda written: one(written, periods[written]))
-        return torch.tensor([values[written] for written in column], dtype=torch.long)
+        # Many texts may stand for one period: seconds are read as hours.
+        example = {period: written for written, period in periods.items() if period is not None}
+        converted = read_each(self.table, column, example.values(), one)
+        values: dict[Period | None, int] = {period: converted[written] for period, written in example.items()}
+        values[None] = missing
+        return torch.tensor([values[periods[written]] for written in column], dtype=torch.long)
 
 
 def read_periods(
@@ -106,8 +110,8 @@ def read_periods(
     """
 
     def read(written: Any, is_end: bool) -> Period | None:
-        text = "" if is_missing(written) else written.strip() if isinstance(written, str) else None
-        if text is not None and (_OPEN.fullmatch(text) or (is_end and _OPEN_END.fullmatch(text))):
+        text = written.strip() if isinstance(written, str) else "" if is_missing(written) else None
+        if text is not None and not text[:1].isdigit() and _is_open(text, is_end):
             if table.is_point:
                 raise ValueError(f"expected a time (got {repr(text) if text else 'an empty field'})")
             return None
@@ -122,7 +126,9 @@ def read_periods(
             if unit == "auto":
                 raise
             raise unreadable(written, unit) from None
-        return None if is_end and convert(period, "year")[0] == _LAST_YEAR else period
+        # The text is looked at first: converting every end would take as long as reading it.
+        may_be_last = is_end and (text is None or str(_LAST_YEAR) in text)
+        return None if may_be_last and convert(period, "year")[0] == _LAST_YEAR else period
 
     starts = read_each(table, table.start, dict.fromkeys(table.start), lambda written: read(written, False))
     if table.is_point:
@@ -137,7 +143,13 @@ def read_periods(
     return TablePeriods(table, starts, ends)
 
 
-def read_each(table: Table, column: Sequence[Any], distinct: Mapping[Any, Any], read: Any) -> dict[Any, Any]:
+def _is_open(text: str, is_end: bool) -> bool:
+    return bool(_OPEN.fullmatch(text) or (is_end and _OPEN_END.fullmatch(text)))
+
+
+def read_each(
+    table: Table, column: Sequence[Any], distinct: Iterable[Any], read: Callable[[Any], Any]
+) -> dict[Any, Any]:
     """Reads every distinct value of a column; errors name the first row that has it."""
     values = {}
     for written in distinct:

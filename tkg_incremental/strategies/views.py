@@ -26,10 +26,20 @@ class View:
 
 @dataclass(frozen=True)
 class Added(View):
-    """Facts that did not hold at the step before."""
+    """Facts that did not hold at the step before.
+
+    Args:
+        repeats: Number of times each fact is visited per epoch.
+    """
+
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError(f"repeats must be at least 1 (got {self.repeats})")
 
     def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
-        return timeline.observed.added(time)
+        return timeline.observed.added(time).repeat(self.repeats, 1)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,16 @@
+r"""Answers by name: candidates of the right type, known facts marked, calibrated probabilities."""
+
+from tkg_incremental.answers.calibrate import fit_calibration, measure_calibration
+from tkg_incremental.answers.engine import Answer, AnswerEngine, TimelinePoint
+from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
+
+__all__ = classes = [
+    "Answer",
+    "AnswerEngine",
+    "Interval",
+    "KnownFacts",
+    "TensorFacts",
+    "TimelinePoint",
+    "fit_calibration",
+    "measure_calibration",
+]

@@ -1,0 +1,245 @@
+"""Answers by name: candidates of the right type, known facts marked, calibrated probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.answers.facts import Interval, KnownFacts
+from tkg_incremental.metrics.calibration import Calibration
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.ops.answers import Side
+
+
+class Names(Protocol):
+    """Names of entities or relations and their ids, such as :class:`~tkg_incremental.data.Vocabulary`."""
+
+    def index(self, name: str | int) -> int: ...
+
+    def __getitem__(self, index: int) -> str: ...
+
+
+class Clock(Protocol):
+    """What each step stands for, such as :class:`~tkg_incremental.data.TimeAxis`."""
+
+    @property
+    def num_steps(self) -> int: ...
+
+    @property
+    def labels(self) -> Any: ...
+
+    def step_of(self, when: Any) -> int: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer to a question.
+
+    Args:
+        name: The entity or relation.
+        probability: Calibrated probability that the fact holds; :obj:`None` without a calibration.
+        score: Score of the model.
+        known: When the fact is known to hold, as labels ``(first, last)`` with :obj:`None` for an open end;
+            :obj:`None` if it is a prediction.
+    """
+
+    name: str
+    probability: float | None
+    score: float
+    known: tuple[str, str | None] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "probability": self.probability, "score": self.score, "known": self.known}
+
+
+@dataclass(frozen=True)
+class TimelinePoint:
+    """The probability of a fact at one step, and whether it is known to hold then."""
+
+    label: str
+    probability: float | None
+    score: float
+    known: bool
+
+
+class AnswerEngine:
+    """Answers questions by name with a model and the facts it was trained on.
+
+    Args:
+        model: The model.
+        facts: Known facts and types.
+        entities: Names of entities.
+        relations: Names of relations.
+        axis: What each step stands for.
+        calibration: Turns features of an answer into a probability.
+    """
+
+    def __init__(
+        self,
+        model: TKGModel,
+        facts: KnownFacts,
+        entities: Names,
+        relations: Names,
+        axis: Clock,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self.model, self.facts, self.entities, self.relations = model, facts, entities, relations
+        self.axis, self.calibration = axis, calibration
+
+    def query(
+        self,
+        head: str | int | None,
+        rel: str | int,
+        tail: str | int | None,
+        at: Any,
+        k: int = 10,
+        any_type: bool = False,
+    ) -> list[Answer]:
+        """The ``k`` best answers to a question, known facts first.
+
+        Args:
+            head: Name or id; :obj:`None` if it is asked for.
+            rel: Name or id of the relation.
+            tail: Name or id; :obj:`None` if it is asked for.
+            at: A date or label.
+            k: Number of answers.
+            any_type: Rank all entities, not only those that were on that side of the relation in some fact.
+        """
+        if (head is None) == (tail is None):
+            raise ValueError(f"exactly one of head and tail must be None (got head={head!r}, tail={tail!r})")
+        if k < 1:
+            raise ValueError(f"k must be at least 1 (got {k})")
+        side: Side = "head" if head is None else "tail"
+        given = self.entities.index(tail if head is None else head)  # type: ignore[arg-type]
+        relation, step = self.relations.index(rel), self.step_of(at)
+        candidates = self.candidates(relation, side, any_type)
+        if not len(candidates):
+            return []
+        scores, probabilities = self.evaluate(given, relation, side, step, candidates)
+        known = self.facts.known_answers(given, relation, side, step)
+        answers = []
+        is_known = torch.tensor([int(entity) in known for entity in candidates.tolist()])
+        order = torch.argsort(torch.where(is_known, scores + 1e9, scores), descending=True)[:k]
+        for place in order.tolist():
+            entity = int(candidates[place])
+            probability = None if probabilities is None else float(probabilities[place])
+            interval = self._labels(known.get(entity))
+            answers.append(Answer(self.entities[entity], probability, float(scores[place]), interval))
+        return answers
+
+    def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
+        """The probability that a fact holds at a time."""
+        h, r, t, step = (
+            self.entities.index(head),
+            self.relations.index(rel),
+            self.entities.index(tail),
+            self.step_of(at),
+        )
+        score, probability = self._check(h, r, t, step)
+        known = next((i for i in self.facts.intervals(h, r, t) if _holds(i, step)), None)
+        return Answer(self.entities[t], probability, score, self._labels(known))
+
+    def timeline(self, head: str | int, rel: str | int, tail: str | int) -> list[TimelinePoint]:
+        """The probability of a fact at every step."""
+        h, r, t = self.entities.index(head), self.relations.index(rel), self.entities.index(tail)
+        intervals = self.facts.intervals(h, r, t)
+        points = []
+        for step in range(self.axis.num_steps):
+            score, probability = self._check(h, r, t, step)
+            is_known = any(_holds(interval, step) for interval in intervals)
+            points.append(TimelinePoint(self.axis.labels[step], probability, score, is_known))
+        return points
+
+    def relate(self, head: str | int, tail: str | int, at: Any, k: int = 10) -> list[Answer]:
+        """The relations that fit (head, ?, tail), most probable first."""
+        h, t, step = self.entities.index(head), self.entities.index(tail), self.step_of(at)
+        answers = []
+        for rel in self.facts.relations_of_type(h, t):
+            score, probability = self._check(h, rel, t, step)
+            known = next((i for i in self.facts.intervals(h, rel, t) if _holds(i, step)), None)
+            answers.append(Answer(self.relations[rel], probability, score, self._labels(known)))
+        return sorted(answers, key=lambda a: (a.known is None, -(a.probability or 0.0), -a.score))[:k]
+
+    # Scores --------------------------------------------------------------------------------------------
+
+    def step_of(self, at: Any) -> int:
+        """The step of a date. A date after the last step is answered as of the last step."""
+        return self.axis.step_of(at)
+
+    def candidates(self, rel: int, side: Side, any_type: bool = False) -> Tensor:
+        """``[n]`` the entities to rank."""
+        if any_type:
+            return torch.arange(self.model.encoder.sizes["entity"])
+        return self.facts.type_members(rel, side)
+
+    @torch.no_grad()
+    def evaluate(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Scores and probabilities of candidates, ``[n] → 2 × [n]``."""
+        self.model.eval()
+        scores = self._scores(given, rel, side, step, candidates)
+        if self.calibration is None:
+            return scores, None
+        known = torch.tensor(list(self.facts.known_answers(given, rel, side, step)), dtype=torch.long)
+        return scores, self.calibration(self.features(given, rel, side, scores, torch.isin(candidates, known)))
+
+    @torch.no_grad()
+    def features(self, given: int, rel: int, side: Side, scores: Tensor, is_known: Tensor) -> Tensor:
+        """Features of the candidates of one query, ``[n], [n] → [n, 6]``.
+
+        Each candidate is compared with those that are not known to be true: its log-odds in the softmax, its margin to
+        the best of them and the logarithm of its rank. The others are the same for all candidates: whether the given
+        entity ever was on its side of the relation, whether the query has a known answer where it can have only one,
+        and the usual number of answers.
+        """
+        scores = scores.double()
+        others = scores.masked_fill(is_known, -torch.inf)
+        ordered = others.sort(descending=True).values
+        rank = torch.searchsorted(-ordered, -scores).double() + 1
+        best, second = ordered[0], ordered[min(1, len(ordered) - 1)]
+        rival = torch.where(is_known | (scores < best), best, second)
+        # The softmax over the unknown candidates without the candidate itself.
+        total = torch.logsumexp(others, 0)
+        rest = total + torch.log1p(-(others - total).exp().clamp(max=1 - 1e-9))
+        per_query = self.facts.answers_per_query(rel, side)
+        members = self.facts.type_members(rel, "tail" if side == "head" else "head")
+        fits = bool((members == given).any())
+        occupied = bool(is_known.any()) & (per_query < 1.2)
+        same = torch.tensor([float(fits), 0.0, float(torch.tensor(per_query).log())], dtype=torch.double)
+        same = same.repeat(len(scores), 1)
+        same[:, 1] = float(occupied) * (~is_known).double()
+        own = torch.stack([(scores - rest).clamp(-20, 20), (scores - rival).clamp(-20, 20), rank.log()], dim=1)
+        return torch.cat([own.nan_to_num(posinf=20.0, neginf=-20.0), same], dim=1)
+
+    def _scores(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> Tensor:
+        device = self.model.device
+        quad = torch.tensor([[given, rel, given, step]], device=device)
+        vectors = self.model.candidate_vectors(candidates.to(device), step)
+        return self.model.score_all(quad, side, vectors).squeeze(0).cpu()
+
+    def _check(self, head: int, rel: int, tail: int, step: int) -> tuple[float, float | None]:
+        """Score and probability of one fact: the mean over both directions of its probability."""
+        parts = []
+        for given, answer, side in ((head, tail, "tail"), (tail, head, "head")):
+            candidates = self.candidates(rel, side)  # type: ignore[arg-type]
+            place = (candidates == answer).nonzero().flatten()
+            if not len(place):
+                candidates, place = torch.cat([candidates, torch.tensor([answer])]), torch.tensor([len(candidates)])
+            scores, probabilities = self.evaluate(given, rel, side, step, candidates)  # type: ignore[arg-type]
+            index = int(place[0])
+            parts.append((float(scores[index]), None if probabilities is None else float(probabilities[index])))
+        score = sum(part[0] for part in parts) / 2
+        known = [part[1] for part in parts if part[1] is not None]
+        return score, sum(known) / len(known) if known else None
+
+    def _labels(self, interval: Interval | None) -> tuple[str, str | None] | None:
+        if interval is None:
+            return None
+        labels = self.axis.labels
+        return labels[interval.first], None if interval.last is None else labels[interval.last]
+
+
+def _holds(interval: Interval, step: int) -> bool:
+    return interval.first <= step and (interval.last is None or step <= interval.last)
