@@ -16,7 +16,7 @@ METRICS = ("C@10", "DF@10", "RRD", "A@10")
 DISTILL = 1 / 51
 
 
-def tie(sampling: str | None, size: int | None = None, **options: Any) -> TIE:
+def published_tie(sampling: str | None, size: int | None = None, **options: Any) -> TIE:
     """TIE with the published weight of the distillation; :obj:`None` for no replay."""
     replay = None if sampling is None else ReplayOptions(sampling, size, distill=DISTILL)  # type: ignore[arg-type]
     return TIE(replay=replay, **options)
@@ -108,7 +108,7 @@ def _main() -> list[Cell]:
         cells += [
             Cell(2, dataset, model, "FT", FT, ft),
             Cell(2, dataset, model, "TR", TR, tr),
-            Cell(2, dataset, model, f"TIE {replay}", partial(tie, replay), tie),
+            Cell(2, dataset, model, f"TIE {replay}", partial(published_tie, replay), tie),
             Cell(2, dataset, model, "FB", FB, fb),
             Cell(2, dataset, model, "FB_future", FBFuture, future),
         ]
@@ -132,7 +132,7 @@ def _replay() -> list[Cell]:
         },
     }
     return [
-        Cell(3, dataset, "DE", f"TIE {replay or 'no replay'}", partial(tie, replay), paper)
+        Cell(3, dataset, "DE", f"TIE {replay or 'no replay'}", partial(published_tie, replay), paper)
         for dataset, rows in published.items()
         for replay, paper in rows.items()
     ]
@@ -143,27 +143,27 @@ def _deleted() -> list[Cell]:
     wiki, yago = "Wikidata12k", "YAGO11k"
     return [
         Cell(4, wiki, "DE", "TR", TR, figures(34.14, 13.05, -4.45, 38.43)),
-        Cell(4, wiki, "DE", "TIE no replay", partial(tie, None), figures(33.33, 9.60, -2.57, 36.60)),
+        Cell(4, wiki, "DE", "TIE no replay", partial(published_tie, None), figures(33.33, 9.60, -2.57, 36.60)),
         Cell(
             4,
             wiki,
             "DE",
             "TIE frequency no deletion",
-            partial(tie, "frequency", deletion=0.0),
+            partial(published_tie, "frequency", deletion=0.0),
             figures(36.14, 15.07, -0.45, 39.87),
         ),
-        Cell(4, wiki, "DE", "TIE frequency", partial(tie, "frequency"), figures(34.90, 8.76, -1.89, 37.57)),
+        Cell(4, wiki, "DE", "TIE frequency", partial(published_tie, "frequency"), figures(34.90, 8.76, -1.89, 37.57)),
         Cell(4, yago, "DE", "TR", TR, figures(20.82, 7.39, -0.12, 23.44)),
-        Cell(4, yago, "DE", "TIE no replay", partial(tie, None), figures(20.65, 7.18, -0.03, 23.25)),
+        Cell(4, yago, "DE", "TIE no replay", partial(published_tie, None), figures(20.65, 7.18, -0.03, 23.25)),
         Cell(
             4,
             yago,
             "DE",
             "TIE inverse no deletion",
-            partial(tie, "inverse", deletion=0.0),
+            partial(published_tie, "inverse", deletion=0.0),
             figures(22.09, 7.77, -0.25, 24.29),
         ),
-        Cell(4, yago, "DE", "TIE inverse", partial(tie, "inverse"), figures(21.32, 7.28, -0.05, 23.95)),
+        Cell(4, yago, "DE", "TIE inverse", partial(published_tie, "inverse"), figures(21.32, 7.28, -0.05, 23.95)),
     ]
 
 
@@ -205,7 +205,7 @@ def _size(table: int, rows: dict[tuple[int, int], dict[str, tuple[float, float |
             "Wikidata12k",
             "DE",
             "TIE frequency" if (size, window) == (10_000, 10) else f"TIE frequency {size} of {window} steps",
-            partial(tie, "frequency", size, window=window),
+            partial(published_tie, "frequency", size, window=window),
             paper,
         )
         for (size, window), paper in rows.items()
@@ -241,7 +241,7 @@ def _ours() -> list[Cell]:
         papers: list[tuple[str, Callable[[], Strategy]]] = [
             ("FT", FT),
             ("TR", TR),
-            (f"TIE {best_replay}", partial(tie, best_replay)),
+            (f"TIE {best_replay}", partial(published_tie, best_replay)),
         ]
         nothing = partial(Strategy, [], "nothing")
         cells.append(Cell(0, dataset, "DE", "nothing learnt", nothing))
