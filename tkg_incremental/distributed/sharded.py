@@ -125,7 +125,9 @@ class _OwnRows:
         return encoder.local[name][index - encoder.shards.begin]
 
 
-def shard_entities(make: Callable[[], TKGModel], communicator: Communicator, seed: int = 0, device: str = "cpu") -> TKGModel:
+def shard_entities(
+    make: Callable[[], TKGModel], communicator: Communicator, seed: int = 0, device: str = "cpu"
+) -> TKGModel:
     """A model with its entity tables divided among the processes by rows; no process ever holds a whole one.
 
     It has the same initial values as the model of a single process. It is trained with a row-wise optimizer and

@@ -42,6 +42,23 @@ class Added(View):
         return timeline.observed.added(time).repeat(self.repeats, 1)
 
 
+class Given(View):
+    """Given quads.
+
+    Args:
+        quads: ``[n, 4]`` head, rel, tail, time.
+    """
+
+    def __init__(self, quads: Tensor) -> None:
+        self.quads = quads
+
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+        return self.quads.to(timeline.device)
+
+    def __repr__(self) -> str:
+        return f"Given({len(self.quads)} quads)"
+
+
 @dataclass(frozen=True)
 class Current(View):
     """All facts of the step.

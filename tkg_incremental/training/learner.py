@@ -75,9 +75,7 @@ class StepLearner:
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
 
-    def _make_optimizer(
-        self, was_known: Callable[..., Tensor]
-    ) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
+    def _make_optimizer(self, was_known: Callable[..., Tensor]) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
         """The optimizer of the step. Rows that are new at the step have no anchor."""
         encoder, settings = self.model.encoder, self.settings
         tables = encoder.tables()
