@@ -66,6 +66,16 @@ class ShardedEncoder(Encoder):
             dist.all_reduce(squares[1:], group=communicator.group)
         return squares.sum().sqrt().to(gradient.dtype)
 
+    def sum_tables(self, values: dict[str, Tensor]) -> Tensor:
+        """Over the rows of all processes; replicated tables count once."""
+        sums = torch.zeros(2, dtype=torch.double)
+        for name, value in values.items():
+            sums[int(name in self.local)] += value
+        communicator = self.shards.communicator
+        with communicator.translate_errors("a sum over tables"):
+            dist.all_reduce(sums[1:], group=communicator.group)
+        return sums.sum()
+
     @torch.no_grad()
     def initialize(
         self, axis: Axis, index: Tensor, generator: torch.Generator | None = None, only: str | None = None
@@ -125,7 +135,9 @@ class _OwnRows:
         return encoder.local[name][index - encoder.shards.begin]
 
 
-def shard_entities(make: Callable[[], TKGModel], communicator: Communicator, seed: int = 0, device: str = "cpu") -> TKGModel:
+def shard_entities(
+    make: Callable[[], TKGModel], communicator: Communicator, seed: int = 0, device: str = "cpu"
+) -> TKGModel:
     """A model with its entity tables divided among the processes by rows; no process ever holds a whole one.
 
     It has the same initial values as the model of a single process. It is trained with a row-wise optimizer and

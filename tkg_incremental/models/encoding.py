@@ -158,6 +158,8 @@ class EncodedTerm:
     def __init__(self, batch: EncodedBatch, term: TermBatch) -> None:
         self._batch, self._term = batch, term
         self.quads, self.candidates, self.weight = term.quads, term.candidates, term.weight
+        #: Number of quads of the term in the batches of all processes together.
+        self.total = len(term.quads) if term.total is None else term.total
 
     @property
     def model(self) -> TKGModel:

@@ -75,9 +75,7 @@ class StepLearner:
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
 
-    def _make_optimizer(
-        self, was_known: Callable[..., Tensor]
-    ) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
+    def _make_optimizer(self, was_known: Callable[..., Tensor]) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
         """The optimizer of the step. Rows that are new at the step have no anchor."""
         encoder, settings = self.model.encoder, self.settings
         tables = encoder.tables()
@@ -104,6 +102,7 @@ class StepLearner:
             anchor_weight=self._anchor_weight,
             anchored=lambda name, index: was_known(encoder.axes[name], encoder.row_ids(name, index)),
             norm=encoder.gradient_norm,
+            total=encoder.sum_tables,
         )
 
     @property
@@ -183,7 +182,7 @@ class StepLearner:
         self.strategy.backward(losses, [table for table in self.model.parameters() if _is_in(table, tables)])
         self.communicator.average_gradients(tables, sparse=isinstance(self.optimizer, RowOptimizer))
         if scale is not None:
-            for table in tables:
+            for table in self.model.encoder.tables().values():
                 if table.grad is not None:
                     table.grad.mul_(1 / scale)
 
