@@ -14,10 +14,10 @@ from torch import Tensor
 from tkg_incremental import LearningSettings
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.metrics import Evaluator
-from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.loader import CandidatePool, NegativeSampler, sample_replay
 from tkg_incremental.loader.replay import SAMPLINGS
+from tkg_incremental.metrics import Evaluator
+from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.strategies import (
     AGEM,
     FB,
