@@ -381,7 +381,9 @@ def refused(communicator: Communicator) -> dict[str, str]:
     attempts: dict[str, Any] = {
         "agem": lambda: IncrementalTrainer(DE.from_dataset(dataset, 8), dataset, AGEM(), **learn),
         "folder": lambda: IncrementalTrainer(model, dataset, FT(), run_dir="/nowhere", **learn),
-        "all": lambda: IncrementalTrainer(model, dataset, FT(), **learn),
+        "all": lambda: IncrementalTrainer(
+            model, dataset, FT(), settings=TrainerSettings(base=BaseSettings(negatives="all")), **learn
+        ),
         "all in a term": lambda: IncrementalTrainer(
             model, dataset, FT(negatives="all"), settings=TrainerSettings(base=sampled), **learn
         ),
