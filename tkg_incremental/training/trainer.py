@@ -17,6 +17,7 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import can_save, save_model
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, History, Strategy
+from tkg_incremental.strategies.terms import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
 from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.new_entities import initialize_new_entities
@@ -32,8 +33,16 @@ from tkg_incremental.training.run_state import (
 )
 from tkg_incremental.training.settings import TrainerSettings
 
-# With at most this many quads per fact, a base model visits every quad by default.
-_QUADS_PER_FACT = 10
+# With at most this many quads per fact, a base model visits every quad by default. Otherwise it visits at most as many,
+# and fewer if an epoch would have more than `_QUADS_PER_EPOCH`.
+_QUADS_PER_FACT, _QUADS_PER_EPOCH = 10, 1 << 18
+# A base model learns against all entities by default if there are at most this many (entity, step) pairs. A batch has
+# quads of most steps, and the vectors of all pairs have to fit into memory.
+_ONE_VS_ALL_PAIRS = 1 << 20
+# Number of negatives otherwise.
+_BASE_NEGATIVES = 50
+# A base model is validated on at most this many quads per epoch.
+_VALIDATION_QUADS = 1 << 16
 
 
 class IncrementalTrainer:
@@ -246,17 +255,27 @@ class IncrementalTrainer:
             self.model,
             timeline,
             last,
-            Strategy([CrossEntropy(History(visits), base.negatives, base.shared)], "base"),
+            Strategy([CrossEntropy(History(visits), self._base_negatives(), base.shared)], "base"),
             self.settings.base_learning,
             NegativeSampler(timeline),
             self.generator,
-            lambda: validator.hits(self.model, 0, last),
+            lambda: validator.hits(self.model, 0, last, max_quads=_VALIDATION_QUADS),
             self.communicator,
         )
 
     def _visits(self) -> int | None:
         facts = self.timeline.observed
-        return None if facts.num_rows <= _QUADS_PER_FACT * len(facts) else _QUADS_PER_FACT
+        if facts.num_rows <= _QUADS_PER_FACT * len(facts):
+            return None
+        return max(1, min(_QUADS_PER_FACT, _QUADS_PER_EPOCH // len(facts)))
+
+    def _base_negatives(self) -> Negatives:
+        wanted, encoder = self.settings.base.negatives, self.model.encoder
+        if wanted != "auto":
+            return wanted
+        steps = 1 if encoder.static_entities else self.base_last + 1
+        fits = steps * int(self.timeline.num_known[self.base_last]) <= _ONE_VS_ALL_PAIRS
+        return "all" if fits and not encoder.is_sharded else _BASE_NEGATIVES
 
     def _validator(self, timeline: Timeline, window: int) -> Evaluator:
         evaluator = Evaluator(timeline, "val", window, communicator=self.communicator)
