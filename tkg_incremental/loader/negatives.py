@@ -46,12 +46,13 @@ class NegativeSampler:
         entities = quads.new_empty(2 * len(quads), count)
         entities.random_(generator=generator)
         missing = False
-        for side, half in zip(SIDES, entities.split(len(quads)), strict=True):
+        for side, half in zip(SIDES, entities.view(2, len(quads), count), strict=True):
             missing |= self._choose(quads, side, half)
         mask = None
         if missing:
             mask = entities < 0
-            entities.clamp_(min=0)
+            # Any entity does, but it is looked up in the table of the pool, which always has the first member.
+            entities = torch.where(mask, self.pool.entities[0], entities)
         return Candidates(entities, quads[:, TIME].repeat(2), None, mask)
 
     def _draw_shared(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
