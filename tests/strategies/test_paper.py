@@ -1,6 +1,6 @@
 import pytest
 import torch
-from learning import step_for
+from learning import Lesson
 from oracles import project as project_row
 from timelines import make_timeline
 from torch import Tensor, nn
@@ -13,82 +13,98 @@ from tkg_incremental.strategies import (
     TIE,
     TR,
     Added,
+    CrossEntropy,
     Current,
     Deleted,
-    Drift,
+    DeletedFacts,
     FBFuture,
-    Forget,
-    Link,
     Replay,
     Replayed,
+    ReplayOptions,
     Strategy,
+    TemporalRegularization,
     Window,
 )
-from tkg_incremental.strategies.zoo import project
+from tkg_incremental.strategies.paper import project
 
 
-def test_names() -> None:
-    assert str(FT()) == ("FT([\n  Link(view=Added(), negatives=500, shared=False, weight=1.0, name='CE'),\n])")
-    assert [kind().name for kind in (FT, TR, TIE, FB, FBFuture, AGEM)] == [
-        "FT",
-        "TR",
-        "TIE",
-        "FB",
-        "FB_future",
-        "A-GEM",
-    ]
+def test_repr() -> None:
+    assert str(FT()) == "FT([\n  CrossEntropy(view=Added(), negatives=500, shared=False, weight=1.0, name='CE'),\n])"
+    names = [kind().name for kind in (FT, TR, TIE, FB, FBFuture, AGEM)]
+    assert names == ["FT", "TR", "TIE", "FB", "FB_future", "A-GEM"]
     assert str(FBFuture()) == "FB_future([])"
 
 
-def test_what_they_are_made_of() -> None:
-    assert FT().terms == (Link(Added(), 500),)
-    assert TR().terms == (Link(Added(), 500), Drift())
+def test_terms() -> None:
+    assert FT().terms == (CrossEntropy(Added(), 500),)
+    assert TR().terms == (CrossEntropy(Added(), 500), TemporalRegularization())
     assert TIE().terms == (
-        Link(Added(), 500),
-        Drift(),
-        Forget(Deleted(10)),
+        CrossEntropy(Added(), 500),
+        TemporalRegularization(),
+        DeletedFacts(Deleted(10)),
         Replay(Replayed(10, 10_000, "uniform"), 50),
     )
-    assert FB().terms == (Link(Current(), 500), Link(Window(10), 500, name="RCE"))
+    assert FB().terms == (CrossEntropy(Current(), 500), CrossEntropy(Window(10), 500, name="RCE"))
     assert FBFuture().terms == ()
     assert FBFuture().sees_future
     assert not TIE().sees_future
 
 
 def test_switches() -> None:
-    assert FT("all").terms == (Link(Current(), 500),)
-    assert TR("all", negatives="all").terms == (Link(Current(), "all"), Drift())
-    assert TIE("all", replay=None, deletion=False).terms == TR("all").terms
-    assert [type(term) for term in TIE(replay=None).terms] == [Link, Drift, Forget]
-    assert [type(term) for term in TIE(deletion=False).terms] == [Link, Drift, Replay]
-    assert TIE(window=4).terms[2:] == (Forget(Deleted(4)), Replay(Replayed(4, 4000)))
-    small = TIE(replay="inverse", replay_size=7, replay_negatives=3, shared=True)
-    assert small.terms[0] == Link(Added(), 500, shared=True)
+    assert FT("all").terms == (CrossEntropy(Current(), 500),)
+    assert TR("all", negatives="all").terms == (CrossEntropy(Current(), "all"), TemporalRegularization())
+    assert TIE("all", replay=None, deletion=0).terms == TR("all").terms
+    assert [type(term) for term in TIE(replay=None).terms] == [CrossEntropy, TemporalRegularization, DeletedFacts]
+    assert [type(term) for term in TIE(deletion=0).terms] == [CrossEntropy, TemporalRegularization, Replay]
+    assert TIE(window=4).terms[2:] == (DeletedFacts(Deleted(4)), Replay(Replayed(4, 4000)))
+    small = TIE(replay=ReplayOptions("inverse", size=7, negatives=3), shared=True)
+    assert small.terms[0] == CrossEntropy(Added(), 500, shared=True)
     assert small.terms[3] == Replay(Replayed(10, 7, "inverse"), 3, shared=True)
-    far = AGEM(replay="turns", window=5, replay_window=8, drift=0.5)
-    assert far.terms[1:] == (Drift(0.5), Forget(Deleted(5)), Replay(Replayed(8, 5000, "turns"), distill=0.0))
-    far = TIE(replay="turns", window=5, replay_window="all")
-    assert far.terms[2:] == (Forget(Deleted(5)), Replay(Replayed("all", 5000, "turns")))
+    far = AGEM(replay=ReplayOptions("boundary", window=8), window=5, regularization=0.5)
+    assert far.terms[1:] == (
+        TemporalRegularization(0.5),
+        DeletedFacts(Deleted(5)),
+        Replay(Replayed(8, 5000, "boundary"), distill=0.0),
+    )
+    far_back = TIE(replay=ReplayOptions("boundary", window="all"), window=5)
+    assert far_back.terms[2:] == (DeletedFacts(Deleted(5)), Replay(Replayed("all", 5000, "boundary")))
     for kind in (FT, TR, TIE, AGEM):
         with pytest.raises(ValueError, match=r"facts must be 'added' or 'all' \(got 'new'\)"):
             kind(facts="new")
 
 
+def test_replay_options() -> None:
+    assert ReplayOptions().term(4) == Replay(Replayed(4, 4000), 50, False, 1.0, 1.0)
+    assert ReplayOptions().term(4, per_step=600, shared=True) == Replay(Replayed(4, 2400), 50, True, 1.0, 1.0)
+    assert ReplayOptions(negatives="all").term(4) == Replay(Replayed(4, 4000), "all", False, 1.0, 0.0)
+    own = ReplayOptions("inverse", 7, 2, 5, 0.3, 0.4)
+    assert own.term(4) == Replay(Replayed(2, 7, "inverse"), 5, False, 0.3, 0.4)
+
+
 def test_weights() -> None:
-    link, drift, forget, replay = TIE(ce=0.1, forget=0.2, rce=0.3, rkd=0.4, drift=0.5).terms
-    assert (link.weight, forget.weight, replay.weight, replay.distill, drift.weight) == (0.1, 0.2, 0.3, 0.4, 0.5)  # type: ignore[attr-defined]
-    assert FT(ce=0.1).terms[0] == Link(Added(), weight=0.1)
-    assert TR(ce=0.1, drift=0.5).terms == (Link(Added(), weight=0.1), Drift(0.5))
+    replay = ReplayOptions(weight=0.3, distill=0.4)
+    strategy = TIE(weight=0.1, deletion=0.2, replay=replay, regularization=0.5)
+    current, regularization, deleted, replayed = strategy.terms
+    assert current == CrossEntropy(Added(), weight=0.1)
+    assert deleted == DeletedFacts(Deleted(10), 0.2)
+    assert replayed == Replay(Replayed(10, 10_000), weight=0.3, distill=0.4)
+    assert regularization == TemporalRegularization(0.5)
+    assert FT(weight=0.1).terms[0] == CrossEntropy(Added(), weight=0.1)
+    assert TR(weight=0.1, regularization=0.5).terms == (
+        CrossEntropy(Added(), weight=0.1),
+        TemporalRegularization(0.5),
+    )
 
 
-def test_a_strategy_and_more_terms() -> None:
-    terms = [Forget()]
-    more = FT() + terms
-    assert type(more) is Strategy
-    assert (more.name, more.terms) == ("FT+", (Link(), Forget()))
+@pytest.mark.parametrize("name", ["weight", "deletion", "regularization"])
+def test_weights_must_not_be_negative(name: str) -> None:
+    with pytest.raises(ValueError, match=r"weight must be at least 0 \(got -0.1\)"):
+        TIE(**{name: -0.1})
+    with pytest.raises(ValueError, match=r"distill must be at least 0 \(got -2\)"):
+        TIE(replay=ReplayOptions(distill=-2))
 
 
-# Gradients ---------------------------------------------------------------------------------------------
+# A-GEM -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -104,51 +120,35 @@ def gradients(losses: dict[str, Tensor], strategy: Strategy, parameters: list[nn
     return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters]
 
 
-def test_a_strategy_adds_its_losses(timeline: Timeline) -> None:
-    step, strategy = step_for(timeline, 2), TIE(negatives=3, replay_negatives=3)
-    parameters = list(step.model.parameters())
-    losses: dict[str, Tensor] = {}
-    for term in strategy.terms:
-        rows = timeline.train.rows[:0] if term.view is None else term.view.rows(step.snapshot, step.generator)
-        losses |= term.losses(step, rows)
-    assert set(losses) == {"CE", "TR", "del", "RCE", "RKD"}
-    each = [torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True) for loss in losses.values()]
-    wanted = [sum(g for g in parts if g is not None) for parts in zip(*each, strict=True)]
-    for found, want in zip(gradients(losses, strategy, parameters), wanted, strict=True):
-        assert torch.allclose(found, want)  # type: ignore[arg-type]
-
-
 def test_agem_projects_row_by_row(timeline: Timeline) -> None:
-    step, strategy = step_for(timeline, 2), AGEM()
-    assert [type(term) for term in strategy.terms] == [Link, Drift, Forget, Replay]
-    assert strategy.terms[3].distill == 0  # type: ignore[attr-defined]
-    parameters = list(step.model.parameters())
-    rows = timeline.train.rows
+    lesson, strategy = Lesson(timeline, 2), AGEM()
+    assert [type(term) for term in strategy.terms] == [CrossEntropy, TemporalRegularization, DeletedFacts, Replay]
+    assert strategy.terms[3].loss_names == ("RCE",)
+    parameters: list[nn.Parameter] = list(lesson.model.parameters())
+    quads = timeline.observed.quads()
+    terms = [CrossEntropy(negatives=4), DeletedFacts(), Replay(negatives=4, distill=0.0)]
     for sparse in (False, True):
-        step.model.encoder.sparse_gradients = sparse
-        losses = {
-            **Link(negatives=4).losses(step, rows),
-            **Forget().losses(step, rows),
-            **Replay(negatives=4, distill=0.0).losses(step, rows),
-        }
+        lesson.model.encoder.sparse_gradients = sparse
+        losses = lesson.losses(terms, lesson.batch(terms, [quads] * 3))
         own = torch.autograd.grad(losses["CE"] + losses["del"], parameters, retain_graph=True)
         reference = torch.autograd.grad(losses["RCE"], parameters, retain_graph=True)
         found = gradients(losses, strategy, parameters)
         changed = 0
         for gradient, g, ref in zip(found, own, reference, strict=True):
-            dense = [list(map(float, row)) for row in g.to_dense()]
-            wanted = [project_row(a, list(map(float, b))) for a, b in zip(dense, ref.to_dense(), strict=True)]
+            dense = g.to_dense().tolist()
+            wanted = [project_row(a, b) for a, b in zip(dense, ref.to_dense().tolist(), strict=True)]
             assert torch.allclose(gradient.to_dense(), torch.tensor(wanted, dtype=torch.double))
             changed += sum(a != b for a, b in zip(dense, wanted, strict=True))
         assert changed  # some row did point against the replay loss
 
 
-def test_agem_without_replay_is_its_own_gradient(timeline: Timeline) -> None:
-    step, strategy = step_for(timeline, 2), AGEM()
-    parameters = list(step.model.parameters())
-    losses = Link(negatives=4).losses(step, timeline.train.rows)
-    wanted = torch.autograd.grad(losses["CE"], parameters, retain_graph=True)
-    for found, want in zip(gradients(losses, strategy, parameters), wanted, strict=True):
+@pytest.mark.parametrize("name", ["CE", "RCE"])
+def test_agem_with_one_loss_is_its_own_gradient(timeline: Timeline, name: str) -> None:
+    lesson = Lesson(timeline, 2)
+    parameters: list[nn.Parameter] = list(lesson.model.parameters())
+    losses = lesson.learn(CrossEntropy(negatives=4, name=name), timeline.observed.quads())
+    wanted = torch.autograd.grad(losses[name], parameters, retain_graph=True)
+    for found, want in zip(gradients(losses, AGEM(), parameters), wanted, strict=True):
         assert torch.equal(found, want)
 
 

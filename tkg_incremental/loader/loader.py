@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -97,7 +98,7 @@ class TKGLoader:
         counts = [0 if quads is None else len(quads) for quads in self.views]
         if max(counts, default=0) == self.num_quads:  # at most one term has quads
             cuts = [*range(0, self.num_quads, self.batch_size), self.num_quads]
-            sizes = [b - a for a, b in zip(cuts, cuts[1:], strict=False)]
+            sizes = [b - a for a, b in pairwise(cuts)]
             return [sizes if count else [0] * len(self) for count in counts]
         # The quads of each term are spread evenly over the epoch, then the epoch is cut.
         places = torch.cat([(torch.arange(count, dtype=torch.double) + 0.5) / max(1, count) for count in counts])

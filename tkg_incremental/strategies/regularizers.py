@@ -31,7 +31,7 @@ class N3(Term):
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert context.batch is not None
         model, power = context.model, context.model.encoder.penalty_power
-        total, count = torch.zeros((), device=model.device), 0
+        total, count = torch.zeros((), device=model.device), 0.0
         for part in context.batch.terms:
             if part is None:
                 continue
@@ -43,8 +43,9 @@ class N3(Term):
                 directions = 1 if model.reciprocal else 2
                 total = total + directions * len(relations) * nuclear_norm([ends], power) * len(ends)
                 total = total + directions * nuclear_norm(relations, power) * len(rel)
-            count += len(rel)
-        return {"N3": self.weight * total / max(1, count)}
+            # Of several processes each divides by the same number, so that their mean is the mean over all quads.
+            count += len(rel) / part.weight
+        return {"N3": self.weight * total / max(1.0, count)}
 
 
 @dataclass
