@@ -31,7 +31,8 @@ def test_repr() -> None:
 
 
 def test_more_terms() -> None:
-    more = Strategy([CrossEntropy()], "FT") + [DeletedFacts()]
+    terms = [DeletedFacts()]
+    more = Strategy([CrossEntropy()], "FT") + terms
     assert type(more) is Strategy
     assert (more.name, more.terms) == ("FT+", (CrossEntropy(), DeletedFacts()))
 
@@ -39,8 +40,9 @@ def test_more_terms() -> None:
 def test_names_of_losses_must_differ() -> None:
     with pytest.raises(ValueError, match=r"losses must have different names \(got 'CE' 2 times in FT\)"):
         Strategy([CrossEntropy(), CrossEntropy(Current())], "FT")
+    terms = [TemporalRegularization()]
     with pytest.raises(ValueError, match=r"losses must have different names \(got 'TR' 2 times in TIE\+\)"):
-        TIE() + [TemporalRegularization()]
+        TIE() + terms
     with pytest.raises(ValueError, match="'RKD' 2 times"):
         Strategy([Replay(), CrossEntropy(name="RKD")])
     assert len(Strategy([CrossEntropy(), CrossEntropy(Current(), name="CE current"), N3()]).terms) == 3

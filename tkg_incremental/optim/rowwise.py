@@ -120,6 +120,11 @@ class RowOptimizer(torch.optim.Optimizer):
     def _slots(self, name: str, index: Tensor) -> Tensor:
         """Slots of rows, with room in all state that is kept by slot."""
         slots = self.rows.slots(name, index)
+        self._make_room(name)
+        return slots
+
+    def _make_room(self, name: str) -> None:
+        """Extends all state that is kept by slot to the rows that have slots."""
         new = self.rows.index[name].values[len(self._anchor[name]) :]
         if len(new):
             strength = self._tables[name].detach().new_full((len(new), 1), 2 * self.anchor_weight)
@@ -128,15 +133,14 @@ class RowOptimizer(torch.optim.Optimizer):
             self._anchor[name].append(strength)
             for state in self._state[name].values():
                 state.grow_to(len(self.rows.index[name]))
-        return slots
 
     @torch.no_grad()
     def anchor_loss(self) -> Tensor:
         """``anchor_weight`` × ‖row − former row‖², summed over the anchored rows."""
         total = torch.zeros((), dtype=torch.double)
         for name, table in self._tables.items():
-            count = len(self._anchor[name])
-            change = table.detach()[self.rows.index[name].values[:count]] - self.rows.former(name)[:count]
+            self._make_room(name)
+            change = table.detach()[self.rows.index[name].values] - self.rows.former(name)
             total += (change.square().sum(1, keepdim=True) * self._anchor[name].values / 2).sum().cpu()
         return total
 
