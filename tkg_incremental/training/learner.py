@@ -61,7 +61,7 @@ class StepLearner:
         self.model, self.time, self.settings, self.communicator = model, time, settings, communicator
         self.strategy, self.validate = strategy, validate
         self.label = timeline.labels[time]
-        self.terms = [*strategy.terms, *settings.regularizers()]
+        self.terms = (strategy + settings.regularizers()).terms
         self._anchor_weight = sum(term.anchor_weight for term in self.terms)
         self._weights: FormerWeights
         self.optimizer: DenseAdam | RowOptimizer
@@ -75,9 +75,7 @@ class StepLearner:
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
 
-    def _make_optimizer(
-        self, was_known: Callable[..., Tensor]
-    ) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
+    def _make_optimizer(self, was_known: Callable[..., Tensor]) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
         """The optimizer of the step. Rows that are new at the step have no anchor."""
         encoder, settings = self.model.encoder, self.settings
         tables = encoder.tables()

@@ -50,7 +50,9 @@ def initialize_new_entities(
     model.encoder.initialize("entity", new, generator)
     model.encoder.initialize_step(time, generator)
     if how == "warm_up":
-        warm_up(model, timeline, time, sampler, make_generator(seed, "warm up", time, device=model.device), communicator)
+        warm_up(
+            model, timeline, time, sampler, make_generator(seed, "warm up", time, device=model.device), communicator
+        )
 
 
 def new_entities_of(timeline: Timeline, time: int) -> tuple[Tensor, Tensor]:
