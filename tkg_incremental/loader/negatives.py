@@ -46,7 +46,7 @@ class NegativeSampler:
         entities = quads.new_empty(2 * len(quads), count)
         entities.random_(generator=generator)
         missing = False
-        for side, half in zip(SIDES, entities.split(len(quads)), strict=True):
+        for side, half in zip(SIDES, entities.view(2, len(quads), count), strict=True):
             missing |= self._choose(quads, side, half)
         mask = None
         if missing:

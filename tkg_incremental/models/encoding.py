@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ class PairTable:
 
     def places(self, entities: Tensor, time: Tensor) -> Places:
         """Rows of entities ``[L, K]`` at steps ``[L]``."""
-        return Places(torch.searchsorted(self._keys, pair_keys(entities, time, self._num_steps)))
+        return Places(torch.searchsorted(self._keys, pair_keys(entities, time, self._num_steps).contiguous()))
 
 
 def pair_keys(entities: Tensor, time: Tensor, num_steps: int) -> Tensor:
@@ -144,19 +145,32 @@ class BatchVectors:
         return PoolTable(vectors, first, self.batch.pool)
 
     def _pool_sizes(self) -> tuple[list[int], list[int]]:
-        """The steps at which the pool would be encoded, and the number of its known members at each."""
+        """The steps at which the pool would be encoded, and the number of its members to encode at each."""
+        pool = self.batch.pool
         steps = torch.unique(torch.cat([term.quads[:, TIME] for term in self.batch]))
-        at, sizes = torch.stack([steps, self.batch.pool.num_known[steps].clamp(min=1)]).tolist()
+        needed = pool.num_known.clamp(min=1)
+        if pool.has_all:
+            # Heads, tails and candidates that were not drawn may be entities that are not known at their step.
+            for entities, time in self._not_drawn():
+                last = pool.position[entities].amax(1) + 1
+                needed = needed.scatter_reduce(0, time, last, "amax")
+        at, sizes = torch.stack([steps, needed[steps]]).tolist()
         return (at[-1:], [max(sizes)]) if self._num_steps == 1 else (at, sizes)
 
     def _distinct_pairs(self, with_pool: bool) -> Tensor:
         """Keys of the pairs of heads, tails and candidates; those drawn from the pool only if wanted."""
-        keys = [pair_keys(ends_of(term.quads), term.quads[:, TIME], self._num_steps).flatten() for term in self.batch]
+        pairs = list(self._not_drawn())
+        if with_pool:
+            drawn = [term.candidates for term in self.batch if term.candidates is not None]
+            pairs += [(candidates.entities, candidates.time) for candidates in drawn if candidates.from_pool]
+        return torch.unique(torch.cat([pair_keys(*each, self._num_steps).flatten() for each in pairs]))
+
+    def _not_drawn(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Entities ``[L, K]`` and steps ``[L]`` of heads, tails and candidates that are not from the pool."""
         for term in self.batch:
-            drawn = term.candidates
-            if drawn is not None and (with_pool or not drawn.from_pool):
-                keys.append(pair_keys(drawn.entities, drawn.time, self._num_steps).flatten())
-        return torch.unique(torch.cat(keys))
+            yield ends_of(term.quads), term.quads[:, TIME]
+            if term.candidates is not None and not term.candidates.from_pool:
+                yield term.candidates.entities, term.candidates.time
 
     def _encode_pairs(self, keys: Tensor) -> PairTable:
         vectors = self.model.encoder.entity(keys // self._num_steps, keys % self._num_steps)

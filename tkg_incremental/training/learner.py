@@ -61,7 +61,7 @@ class StepLearner:
         self.model, self.time, self.settings, self.communicator = model, time, settings, communicator
         self.strategy, self.validate = strategy, validate
         self.label = timeline.labels[time]
-        self.terms = [*strategy.terms, *settings.regularizers()]
+        self.terms = (strategy + settings.regularizers()).terms
         self._anchor_weight = sum(term.anchor_weight for term in self.terms)
         self._weights: FormerWeights
         self.optimizer: DenseAdam | RowOptimizer

@@ -84,6 +84,7 @@ class IncrementalTrainer:
         self.model = model.to(place)
         self.timeline: Timeline = dataset.timeline.to(place)
         self.strategy, self.seed = strategy, seed
+        strategy + self.settings.learning.regularizers()  # raises an error if names of losses are not unique
         self.base_seed = seed if self.settings.base.seed is None else self.settings.base.seed
         self.evaluator = evaluator or Evaluator(self.timeline)
         self.evaluator.communicator, self.evaluator.count = communicator, rank_counter(model)
