@@ -9,9 +9,12 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.facts import Interval, KnownFacts
-from tkg_incremental.metrics.calibration import Calibration
+from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import Side
+
+#: Features of an answer, and how many of them compare its score with those of other candidates.
+NUM_FEATURES, NUM_OWN = 11, 3
 
 
 class Names(Protocol):
@@ -74,7 +77,7 @@ class AnswerEngine:
         entities: Names of entities.
         relations: Names of relations.
         axis: What each step stands for.
-        calibration: Turns features of an answer into a probability.
+        calibration: Turns features of an answer into a probability; by default there are no probabilities.
     """
 
     def __init__(
@@ -84,10 +87,10 @@ class AnswerEngine:
         entities: Names,
         relations: Names,
         axis: Clock,
-        calibration: Calibration | None = None,
+        calibration: AnswerCalibration | None = None,
     ) -> None:
         self.model, self.facts, self.entities, self.relations = model, facts, entities, relations
-        self.axis, self.calibration = axis, calibration
+        self.axis, self.calibration = axis, calibration or AnswerCalibration()
 
     def query(
         self,
@@ -125,7 +128,7 @@ class AnswerEngine:
         order = torch.argsort(torch.where(is_known, scores + 1e9, scores), descending=True)[:k]
         for place in order.tolist():
             entity = int(candidates[place])
-            probability = None if probabilities is None else float(probabilities[place])
+            probability = _probability(probabilities[place])
             interval = self._labels(known.get(entity))
             answers.append(Answer(self.entities[entity], probability, float(scores[place]), interval))
         return answers
@@ -176,23 +179,27 @@ class AnswerEngine:
         return self.facts.type_members(rel, side)
 
     @torch.no_grad()
-    def evaluate(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Scores and probabilities of candidates, ``[n] → 2 × [n]``."""
-        self.model.eval()
-        scores = self._scores(given, rel, side, step, candidates)
-        if self.calibration is None:
-            return scores, None
+    def evaluate(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and probabilities of candidates, ``[n] → 2 × [n]``. A probability that was not calibrated is NaN."""
+        scores = self.scores(given, rel, side, step, candidates)
         known = torch.tensor(list(self.facts.known_answers(given, rel, side, step)), dtype=torch.long)
-        return scores, self.calibration(self.features(given, rel, side, scores, torch.isin(candidates, known)))
+        is_known = torch.isin(candidates, known)
+        features = self.features(given, rel, side, candidates, scores, is_known)
+        predicted, learnt = (
+            part(features[:, :size]) if part is not None else torch.full_like(scores, torch.nan, dtype=torch.double)
+            for part, size in ((self.calibration.predicted, NUM_FEATURES), (self.calibration.known, NUM_OWN))
+        )
+        return scores, torch.where(is_known, learnt, predicted)
 
-    @torch.no_grad()
-    def features(self, given: int, rel: int, side: Side, scores: Tensor, is_known: Tensor) -> Tensor:
-        """Features of the candidates of one query, ``[n], [n] → [n, 6]``.
+    def features(
+        self, given: int, rel: int, side: Side, candidates: Tensor, scores: Tensor, is_known: Tensor
+    ) -> Tensor:
+        """Features of the candidates of one query, ``3 × [n] → [n, 11]``.
 
-        Each candidate is compared with those that are not known to be true: its log-odds in the softmax, its margin to
-        the best of them and the logarithm of its rank. The others are the same for all candidates: whether the given
-        entity ever was on its side of the relation, whether the query has a known answer where it can have only one,
-        and the usual number of answers.
+        The first three compare a candidate with those that are not known facts: its log-odds in the softmax, its margin
+        to the best of them and the logarithm of its rank. The fourth is whether the fact is known at another time. The
+        others are the same for all candidates: whether the given entity ever was on its side of the relation, whether
+        the query has known answers, the usual number of answers, and products of these.
         """
         scores = scores.double()
         others = scores.masked_fill(is_known, -torch.inf)
@@ -202,18 +209,21 @@ class AnswerEngine:
         rival = torch.where(is_known | (scores < best), best, second)
         # The softmax over the unknown candidates without the candidate itself.
         total = torch.logsumexp(others, 0)
-        rest = total + torch.log1p(-(others - total).exp().clamp(max=1 - 1e-9))
-        per_query = self.facts.answers_per_query(rel, side)
-        members = self.facts.type_members(rel, "tail" if side == "head" else "head")
-        fits = bool((members == given).any())
-        occupied = bool(is_known.any()) & (per_query < 1.2)
-        same = torch.tensor([float(fits), 0.0, float(torch.tensor(per_query).log())], dtype=torch.double)
-        same = same.repeat(len(scores), 1)
-        same[:, 1] = float(occupied) * (~is_known).double()
-        own = torch.stack([(scores - rest).clamp(-20, 20), (scores - rival).clamp(-20, 20), rank.log()], dim=1)
-        return torch.cat([own.nan_to_num(posinf=20.0, neginf=-20.0), same], dim=1)
+        rest = total + torch.log1p(-(others - total).exp().nan_to_num(0.0).clamp(max=1 - 1e-9))
+        odds, margin = ((scores - other).clamp(-20, 20).nan_to_num(posinf=20.0) for other in (rest, rival))
+        ever = self.facts.answers_ever(given, rel, side)
+        before = (torch.isin(candidates, ever) & ~is_known).double()
+        per_query = torch.tensor(self.facts.answers_per_query(rel, side)).log().expand_as(scores)
+        has_known = torch.full_like(scores, float(is_known.any()))
+        fits = torch.full_like(scores, float(len(ever) > 0))
+        columns = [odds, margin, rank.log(), before, fits, has_known, per_query]
+        columns += [fits * odds, has_known * per_query, has_known * odds, before * odds]
+        return torch.stack(columns, dim=1)
 
-    def _scores(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> Tensor:
+    @torch.no_grad()
+    def scores(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> Tensor:
+        """Scores of candidates, ``[n] → [n]``."""
+        self.model.eval()
         device = self.model.device
         quad = torch.tensor([[given, rel, given, step]], device=device)
         vectors = self.model.candidate_vectors(candidates.to(device), step)
@@ -229,7 +239,7 @@ class AnswerEngine:
                 candidates, place = torch.cat([candidates, torch.tensor([answer])]), torch.tensor([len(candidates)])
             scores, probabilities = self.evaluate(given, rel, side, step, candidates)  # type: ignore[arg-type]
             index = int(place[0])
-            parts.append((float(scores[index]), None if probabilities is None else float(probabilities[index])))
+            parts.append((float(scores[index]), _probability(probabilities[index])))
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
         return score, sum(known) / len(known) if known else None
@@ -243,3 +253,7 @@ class AnswerEngine:
 
 def _holds(interval: Interval, step: int) -> bool:
     return interval.first <= step and (interval.last is None or step <= interval.last)
+
+
+def _probability(value: Tensor) -> float | None:
+    return None if bool(value.isnan()) else float(value)
