@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,17 +17,14 @@ from tkg_incremental.metrics.calibration import (
     expected_calibration_error,
     reliability,
 )
-from tkg_incremental.ops.answers import FIRST, SIDES, TIME, Side, query_columns
+from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, query_columns
 
 # Answers of a question that count when a calibration is measured, and that it is fitted on with some of the others.
 _BEST, _OTHERS = 5, 5
-# Share of questions that are asked twice more: of an entity that never was on the given side, and at a time without
-# an answer.
+# Share of questions that are followed by two without an answer.
 _UNANSWERABLE = 0.25
 # Fewer questions do not make a calibration.
 _ENOUGH = 20
-
-Split = Literal["train", "val", "test"]
 
 
 class Judged(NamedTuple):
@@ -44,88 +41,83 @@ class Judged(NamedTuple):
     has_answer: bool
 
 
-def judge(
-    engine: AnswerEngine, timeline: Timeline, quads: Tensor, split: Split, generator: torch.Generator
-) -> Iterator[Judged]:
-    """The questions of quads in both directions, with their candidates of the right type.
+class _Question(NamedTuple):
+    given: int
+    rel: int
+    side: Side
+    step: int
+    answer: int
 
-    Known facts are left out of the answers if the quads are held-out, and answers of the other held-out split always. A
-    share of the questions of held-out quads is asked again in two ways in which they have no answer: about an entity
-    that never was on the given side of the relation, and about the entity of a train fact at a time without an answer.
+    @classmethod
+    def of(cls, quad: Tensor, side: Side) -> _Question:
+        given, answer = query_columns(side)
+        return cls(int(quad[given]), int(quad[REL]), side, int(quad[TIME]), int(quad[answer]))
+
+    def answers(self, timeline: Timeline, split: str | None = None) -> Tensor:
+        """``[n]`` the true answers in one split; by default in all."""
+        facts = timeline.truth.facts if split is None else timeline.split(split).facts
+        given, answer = query_columns(self.side)
+        holds = (facts[:, FIRST] <= self.step) & (self.step <= facts[:, LAST])
+        return facts[holds & (facts[:, REL] == self.rel) & (facts[:, given] == self.given), answer].cpu()
+
+
+def judge(
+    engine: AnswerEngine, timeline: Timeline, quads: Tensor, split: str, generator: torch.Generator
+) -> Iterator[Judged]:
+    """The questions of held-out quads in both directions, with their candidates of the right type.
+
+    Known facts and answers of the other held-out split are left out. A share of the questions is followed by two
+    without an answer: one about an entity that never was on the given side of a relation, and one about a train fact
+    at a time at which the question has no answer.
 
     Args:
         engine: The engine.
         timeline: The graph.
         quads: ``[n, 4]`` quads of one split.
-        split: The split.
+        split: ``"val"`` or ``"test"``.
         generator: Source of randomness.
     """
     for quad in quads.cpu():
         for side in SIDES:
-            yield from _judge(engine, timeline, quad, side, split, has_answer=True)
-            if split != "train" and float(torch.rand((), generator=generator)) < _UNANSWERABLE:
-                for other in (
-                    _foreign(engine, timeline, quad, side, generator),
-                    _out_of_time(engine, timeline, quad, side, generator),
-                ):
-                    if other is not None:
-                        yield from _judge(engine, timeline, other, side, split, has_answer=False)
+            question = _Question.of(quad, side)
+            candidates = engine.candidates(question.rel, side)
+            if len(candidates) > 1 and bool((candidates == question.answer).any()):
+                yield _judge(engine, timeline, question, split)
+            if float(torch.rand((), generator=generator)) < _UNANSWERABLE:
+                for other in _without_answer(timeline, question, generator):
+                    if len(engine.candidates(other.rel, side)) > 1:
+                        yield _judge(engine, timeline, other, None)
 
 
-def _foreign(
-    engine: AnswerEngine, timeline: Timeline, quad: Tensor, side: Side, generator: torch.Generator
-) -> Tensor | None:
-    """The question of an entity that never was on the given side of the relation."""
-    given = query_columns(side)[0]
-    other = quad.clone()
-    other[given] = torch.randint(timeline.num_entities, (), generator=generator)
+def _without_answer(timeline: Timeline, question: _Question, generator: torch.Generator) -> Iterator[_Question]:
+    def draw(size: int) -> int:
+        return int(torch.randint(size, (), generator=generator))
+
+    given = query_columns(question.side)[0]
+    foreign = question._replace(given=draw(timeline.num_entities), rel=draw(timeline.num_relations))
     facts = timeline.truth.facts
-    is_there = ((facts[:, 1] == quad[1].item()) & (facts[:, given] == other[given].item())).any()
-    return None if is_there else other
-
-
-def _out_of_time(
-    engine: AnswerEngine, timeline: Timeline, quad: Tensor, side: Side, generator: torch.Generator
-) -> Tensor | None:
-    """The question of a train fact of the same relation, at a random time, unless it has an answer."""
+    if not bool(((facts[:, REL] == foreign.rel) & (facts[:, given] == foreign.given)).any()):
+        yield foreign
     facts = timeline.observed.facts
-    same = (facts[:, 1] == quad[1].item()).nonzero().flatten()
-    if not len(same):
-        return None
-    fact = facts[same[int(torch.randint(len(same), (), generator=generator))]].cpu()
-    other = fact[[0, 1, 2, FIRST]].clone()
-    other[TIME] = torch.randint(timeline.num_steps, (), generator=generator)
-    return None if timeline.answers(side, "all").has_answers(other[None].to(timeline.device))[0] else other
+    same = facts[facts[:, REL] == question.rel, given]
+    if len(same):
+        ended = question._replace(given=int(same[draw(len(same))]), step=draw(timeline.num_steps))
+        if not len(ended.answers(timeline)):
+            yield ended
 
 
-def _judge(
-    engine: AnswerEngine, timeline: Timeline, quad: Tensor, side: Side, split: Split, has_answer: bool
-) -> Iterator[Judged]:
-    (given_column, answer_column), rel, step = query_columns(side), int(quad[1]), int(quad[TIME])
-    given, answer = int(quad[given_column]), int(quad[answer_column])
-    candidates = engine.candidates(rel, side)
-    if len(candidates) < 2 or (has_answer and not bool((candidates == answer).any())):
-        return
-    question = quad[None].to(timeline.device)
-    true = timeline.answers(side, "all").expand(question)[1].cpu()
-    known = torch.tensor(list(engine.facts.known_answers(given, rel, side, step)), dtype=torch.long)
-    if split != "train":
-        right = _answers_in(timeline, split, given, rel, side, step)
-        aside = torch.cat([known, true[~torch.isin(true, right)]])
-    else:
-        right, aside = known, true[~torch.isin(true, known)]
-    scores = engine.scores(given, rel, side, step, candidates)
-    features = engine.features(given, rel, side, candidates, scores, torch.isin(candidates, known))
+def _judge(engine: AnswerEngine, timeline: Timeline, question: _Question, split: str | None) -> Judged:
+    """The answers to a question, of which those in ``split`` are true."""
+    candidates = engine.candidates(question.rel, question.side)
+    true = question.answers(timeline)
+    right = true[:0] if split is None else question.answers(timeline, split)
+    known = torch.tensor(list(engine.facts.known_answers(*question[:4])), dtype=torch.long)
+    scores = engine.scores(*question[:4], candidates)
+    features = engine.features(*question[:3], candidates, scores, torch.isin(candidates, known))
+    aside = torch.cat([known, true[~torch.isin(true, right)]])
     order = torch.argsort(scores, descending=True)
     order = order[~torch.isin(candidates[order], aside)]
-    yield Judged(features[order], torch.isin(candidates[order], right), has_answer)
-
-
-def _answers_in(timeline: Timeline, split: Split, given: int, rel: int, side: Side, step: int) -> Tensor:
-    facts = timeline.split(split).facts
-    given_column, answer_column = query_columns(side)
-    holds = (facts[:, 3] <= step) & (step <= facts[:, 4])
-    return facts[holds & (facts[:, 1] == rel) & (facts[:, given_column] == given), answer_column].cpu()
+    return Judged(features[order], torch.isin(candidates[order], right), split is not None)
 
 
 def fit_calibration(
@@ -148,12 +140,29 @@ def fit_calibration(
         features.append(question.features[chosen])
         labels.append(question.is_true[chosen])
     predicted = _fit(features, labels)
+    return AnswerCalibration(predicted, _fit(*_known_and_rivals(engine, timeline, train), isotonic=False))
+
+
+def _known_and_rivals(engine: AnswerEngine, timeline: Timeline, quads: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Features and labels of train facts, and of the best wrong answer to the same question as if it were known."""
     features, labels = [], []
-    for question in judge(engine, timeline, train, "train", generator):
-        chosen = torch.cat([(question.is_true == label).nonzero().flatten()[:_BEST] for label in (True, False)])
-        features.append(question.features[chosen, :NUM_OWN])
-        labels.append(question.is_true[chosen])
-    return AnswerCalibration(predicted, _fit(features, labels, isotonic=False))
+    for quad in quads.cpu():
+        for side in SIDES:
+            question = _Question.of(quad, side)
+            candidates = engine.candidates(question.rel, side)
+            true = question.answers(timeline)
+            wrong = ~torch.isin(candidates, true)
+            if not bool(wrong.any()):
+                continue
+            scores = engine.scores(*question[:4], candidates)
+            rival = scores.masked_fill(~wrong, -torch.inf).argmax()
+            places = {True: (candidates == question.answer).nonzero()[0, 0], False: rival}
+            for label, place in places.items():
+                as_known = ~wrong if label else torch.arange(len(candidates)) == place
+                row = engine.features(*question[:3], candidates, scores, as_known)[place, :NUM_OWN]
+                features.append(row[None])
+                labels.append(torch.tensor([label]))
+    return features, labels
 
 
 def _fit(features: list[Tensor], labels: list[Tensor], isotonic: bool = True) -> Calibration | None:
@@ -163,7 +172,7 @@ def _fit(features: list[Tensor], labels: list[Tensor], isotonic: bool = True) ->
 
 
 def measure_calibration(
-    engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator, split: Split = "test"
+    engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator, split: str = "test"
 ) -> dict[str, object]:
     """Brier score, expected calibration error and reliability diagram of the five best predicted answers to the
     questions of held-out quads and to questions without an answer.

@@ -14,7 +14,7 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import Side
 
 #: Features of an answer, and how many of them compare its score with those of other candidates.
-NUM_FEATURES, NUM_OWN = 11, 3
+NUM_FEATURES, NUM_OWN = 11, 2
 
 
 class Names(Protocol):
@@ -216,8 +216,9 @@ class AnswerEngine:
         per_query = torch.tensor(self.facts.answers_per_query(rel, side)).log().expand_as(scores)
         has_known = torch.full_like(scores, float(is_known.any()))
         fits = torch.full_like(scores, float(len(ever) > 0))
-        columns = [odds, margin, rank.log(), before, fits, has_known, per_query]
-        columns += [fits * odds, has_known * per_query, has_known * odds, before * odds]
+        count = torch.full_like(scores, len(scores)).log()
+        columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, count]
+        columns += [fits * odds, has_known * per_query]
         return torch.stack(columns, dim=1)
 
     @torch.no_grad()

@@ -142,7 +142,7 @@ def interpolate(values: Tensor, knots: Sequence[tuple[float, float]]) -> Tensor:
     >>> interpolate(torch.tensor([0.0, 0.5, 2.0]), [(0.0, 0.1), (1.0, 0.3)])
     tensor([0.1000, 0.2000, 0.3000])
     """
-    x, y = torch.tensor(knots, dtype=values.dtype, device=values.device).unbind(1)
+    x, y = torch.tensor(knots, dtype=values.dtype, device=values.device).t().contiguous()
     if len(x) == 1:
         return y.expand_as(values).clone()
     right = torch.searchsorted(x, values.contiguous()).clamp(1, len(x) - 1)
