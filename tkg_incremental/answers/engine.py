@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.facts import Interval, KnownFacts
+from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import Side
+from tkg_incremental.ops.answers import FIRST, LAST, Side
 
 #: Features of an answer, and how many of them compare its score with those of other candidates.
 NUM_FEATURES, NUM_OWN = 11, 2
@@ -35,6 +36,8 @@ class Clock(Protocol):
     def labels(self) -> Any: ...
 
     def step_of(self, when: Any) -> int: ...
+
+    def is_after(self, when: Any) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class AnswerEngine:
         relations: Names of relations.
         axis: What each step stands for.
         calibration: Turns features of an answer into a probability; by default there are no probabilities.
+        last_step: The last step that the model learnt; by default the last of the axis.
     """
 
     def __init__(
@@ -88,14 +92,29 @@ class AnswerEngine:
         relations: Names,
         axis: Clock,
         calibration: AnswerCalibration | None = None,
+        last_step: int | None = None,
     ) -> None:
         self.model, self.facts, self.entities, self.relations = model, facts, entities, relations
         self.axis, self.calibration = axis, calibration or AnswerCalibration()
+        self.last_step = axis.num_steps - 1 if last_step is None else last_step
+
+    @classmethod
+    def from_catalog(cls, model: TKGModel) -> AnswerEngine:
+        """The engine of a model that has a catalog."""
+        catalog = model.catalog
+        if catalog is None:
+            raise RuntimeError("this model has no catalog of names: make it with from_dataset(), or set .catalog")
+        last = catalog.axis.num_steps - 1 if catalog.last_step is None else catalog.last_step
+        facts = catalog.facts[catalog.facts[:, FIRST] <= last].long()
+        facts[:, LAST].clamp_(max=last)
+        calibration = catalog.calibration and AnswerCalibration.from_dict(catalog.calibration)
+        names = catalog.entities, catalog.relations, catalog.axis
+        return cls(model, TensorFacts(facts, last + 1), *names, calibration or None, last)
 
     def query(
         self,
         head: str | int | None,
-        rel: str | int,
+        rel: str | int | None,
         tail: str | int | None,
         at: Any,
         k: int = 10,
@@ -109,10 +128,13 @@ class AnswerEngine:
             tail: Name or id; :obj:`None` if it is asked for.
             at: A date or label.
             k: Number of answers.
-            any_type: Rank all entities, not only those that were on that side of the relation in some fact.
+            any_type: Rank all entities, not only those that were on that side of the relation in some fact. The others
+                get no probability: it is calibrated for candidates of the right type.
         """
         if (head is None) == (tail is None):
             raise ValueError(f"exactly one of head and tail must be None (got head={head!r}, tail={tail!r})")
+        if rel is None or at is None:
+            raise ValueError(f"rel and time must be given (got rel={rel!r}, time={at!r})")
         if k < 1:
             raise ValueError(f"k must be at least 1 (got {k})")
         side: Side = "head" if head is None else "tail"
@@ -121,17 +143,20 @@ class AnswerEngine:
         candidates = self.candidates(relation, side, any_type)
         if not len(candidates):
             return []
-        scores, probabilities = self.evaluate(given, relation, side, step, candidates)
+        scores, probabilities = self._ranked(given, relation, side, step, candidates, any_type)
         known = self.facts.known_answers(given, relation, side, step)
-        answers = []
-        is_known = torch.tensor([int(entity) in known for entity in candidates.tolist()])
-        order = torch.argsort(torch.where(is_known, scores + 1e9, scores), descending=True)[:k]
-        for place in order.tolist():
-            entity = int(candidates[place])
-            probability = _probability(probabilities[place])
-            interval = self._labels(known.get(entity))
-            answers.append(Answer(self.entities[entity], probability, float(scores[place]), interval))
-        return answers
+        is_known = torch.isin(candidates, torch.tensor(list(known), dtype=torch.long))
+        order = torch.argsort(scores, descending=True, stable=True)
+        order = torch.cat([order[is_known[order]], order[~is_known[order]]])[:k]
+        return [
+            Answer(
+                self.entities[entity],
+                _probability(probabilities[place]),
+                float(scores[place]),
+                self._labels(known.get(entity)),
+            )
+            for place, entity in zip(order.tolist(), candidates[order].tolist(), strict=True)
+        ]
 
     def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
         """The probability that a fact holds at a time."""
@@ -150,7 +175,7 @@ class AnswerEngine:
         h, r, t = self.entities.index(head), self.relations.index(rel), self.entities.index(tail)
         intervals = self.facts.intervals(h, r, t)
         points = []
-        for step in range(self.axis.num_steps):
+        for step in range(self.last_step + 1):
             score, probability = self._check(h, r, t, step)
             is_known = any(_holds(interval, step) for interval in intervals)
             points.append(TimelinePoint(self.axis.labels[step], probability, score, is_known))
@@ -169,14 +194,32 @@ class AnswerEngine:
     # Scores --------------------------------------------------------------------------------------------
 
     def step_of(self, at: Any) -> int:
-        """The step of a date. A date after the last step is answered as of the last step."""
-        return self.axis.step_of(at)
+        """The step of a date. A date after the last step that the model learnt is answered as of that step, with a
+        warning; a date before the first step is an error."""
+        step = self.axis.num_steps if self.axis.is_after(at) else self.axis.step_of(at)
+        if step <= self.last_step:
+            return step
+        label = self.axis.labels[self.last_step]
+        warnings.warn(f"{at} is after the last step the model learnt: answered as of {label}", stacklevel=3)
+        return self.last_step
 
     def candidates(self, rel: int, side: Side, any_type: bool = False) -> Tensor:
         """``[n]`` the entities to rank."""
         if any_type:
             return torch.arange(self.model.encoder.sizes["entity"])
         return self.facts.type_members(rel, side)
+
+    def _ranked(
+        self, given: int, rel: int, side: Side, step: int, candidates: Tensor, any_type: bool
+    ) -> tuple[Tensor, Tensor]:
+        if not any_type:
+            return self.evaluate(given, rel, side, step, candidates)
+        scores = self.scores(given, rel, side, step, candidates)
+        probabilities = torch.full_like(scores, torch.nan, dtype=torch.double)
+        members = self.candidates(rel, side)
+        if len(members):
+            probabilities[members] = self.evaluate(given, rel, side, step, members)[1]
+        return scores, probabilities
 
     @torch.no_grad()
     def evaluate(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> tuple[Tensor, Tensor]:
@@ -197,9 +240,11 @@ class AnswerEngine:
         """Features of the candidates of one query, ``3 × [n] → [n, 11]``.
 
         The first three compare a candidate with those that are not known facts: its log-odds in the softmax, its margin
-        to the best of them and the logarithm of its rank. The fourth is whether the fact is known at another time. The
-        others are the same for all candidates: whether the given entity ever was on its side of the relation, whether
-        the query has known answers, the usual number of answers, and products of these.
+        to the best of them and the logarithm of its rank. Then its score, and whether the fact is known at another
+        time. The next four are the same for all candidates: whether the given entity ever was on its side of the
+        relation, whether the query has known answers, the usual number of answers and the number of candidates (both
+        as logarithms). Last, two products: the log-odds count less if the given entity does not fit, and a known
+        answer rules out others only where there usually is one.
         """
         scores = scores.double()
         others = scores.masked_fill(is_known, -torch.inf)

@@ -9,7 +9,7 @@ from tkg_incremental.cli.arguments import Commands, add_command, add_run, positi
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
 from tkg_incremental.cli.opened import open_model
 from tkg_incremental.cli.tables import plain_table
-from tkg_incremental.models import Answer
+from tkg_incremental.answers import Answer
 
 DESCRIPTION = """
 Ask a trained model who or what completes a fact at a given time. "?" marks the side that is
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:  # a time that is not there
         raise BadDataError(f"--at: {error}") from None
     if args.json:
-        print(json.dumps({when: [answer._asdict() for answer in found] for when, found in answers.items()}))
+        print(json.dumps({when: [answer.to_dict() for answer in found] for when, found in answers.items()}))
         return OK
     print(f"{args.head} · {args.rel} · {args.tail}")
     print(side_by_side({when: catalog.axis.labels[catalog.axis.step_of(when)] for when in answers}, answers))
