@@ -49,7 +49,9 @@ def test_from_dataset(dataset: Presidents) -> None:
 
 @pytest.mark.parametrize("any_type", [False, True])
 @pytest.mark.parametrize("side", ["head", "tail"])
-@pytest.mark.parametrize(("time", "step", "president"), [("2016", 0, OBAMA), ("2018-05-01", 1, TRUMP), (2024, 3, BIDEN)])
+@pytest.mark.parametrize(
+    ("time", "step", "president"), [("2016", 0, OBAMA), ("2018-05-01", 1, TRUMP), (2024, 3, BIDEN)]
+)
 def test_answers(model: TKGModel, side: str, time: str | int, step: int, president: int, any_type: bool) -> None:
     given = {"head": None, "tail": US} if side == "head" else {"head": president, "tail": None}
     answers = model.query(rel="president of", time=time, k=10, any_type=any_type, **given)

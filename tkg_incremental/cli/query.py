@@ -41,7 +41,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
     )
-    parser.add_argument("--json", action="store_true", help="answers as JSON, with scores, probabilities and intervals of known facts")
+    parser.add_argument(
+        "--json", action="store_true", help="answers as JSON, with scores, probabilities and intervals of known facts"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
         for when in args.at:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
+                answers[when] = model.query(head, args.rel, tail, when, args.k, args.any_type)
                 steps[when] = catalog.axis.labels[model.answers.step_of(when)]
-            for warning in caught:
-                print(warning.message, file=sys.stderr)
-            answers[when] = model.query(head, args.rel, tail, steps[when].split("–")[0], args.k, args.any_type)
+            for message in sorted({str(warning.message) for warning in caught}):
+                print(message, file=sys.stderr)
     except KeyError as error:  # a name that is not there
         raise BadDataError(error.args[0]) from None
     except ValueError as error:  # a time that is not there
