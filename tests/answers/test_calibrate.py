@@ -10,6 +10,7 @@ import torch
 from tkg_incremental import IncrementalTrainer, LearningSettings, TrainerSettings
 from tkg_incremental.answers import AnswerEngine, calibrate_answers, known_facts_ranked_first, measure_calibration
 from tkg_incremental.answers.calibrate import _Question, _without_answer, judge
+from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 from tkg_incremental.models import DE, TKGModel, TNTComplEx, load_model
 from tkg_incremental.strategies import FT
@@ -76,7 +77,7 @@ def test_without_held_out_facts_only_known_ones_have_a_probability(dataset: Synt
     nothing = timeline.val.facts[:0]
     alone = type(timeline)({"train": timeline.train.facts, "val": nothing, "test": nothing}, 40, 3, timeline.axis)
     assert calibrate_answers(model, alone, 5) == {}
-    head, rel, tail, first, _ = timeline.observed.facts[0].tolist()
+    head, rel, _, first, _ = timeline.observed.facts[0].tolist()
     answers = model.query(head, rel, None, first, k=1000)
     assert {answer.known is None for answer in answers} == {True, False}
     assert all((answer.probability is None) == (answer.known is None) for answer in answers)
@@ -153,7 +154,7 @@ def test_probabilities_of_world_leaders_can_be_trusted() -> None:
     assert trainer.result.calibration["ECE"] <= 0.05
     assert trainer.result.calibration["ECE_answered"] <= 0.05
     assert _share_of_low_probabilities(model.answers, timeline) >= 0.9
-    offices = [rel for rel in ("president of", "prime minister of", "chancellor of", "monarch of")]
+    offices = ["president of", "prime minister of", "chancellor of", "monarch of"]
     right, probabilities = [], []
     for rel in offices:
         r = dataset.relations.index(rel)
@@ -169,7 +170,7 @@ def test_probabilities_of_world_leaders_can_be_trusted() -> None:
     assert sorted(probabilities)[len(probabilities) // 2] >= 0.8
 
 
-def _share_of_low_probabilities(engine: AnswerEngine, timeline: object) -> float:
+def _share_of_low_probabilities(engine: AnswerEngine, timeline: Timeline) -> float:
     """Questions about 50 entities that never were on the given side of a relation."""
     rng, facts, low, count = random.Random(0), timeline.truth.facts, 0, 0
     while count < 50:

@@ -12,7 +12,7 @@ from tkg_incremental.answers.calibrate import fit_calibration, measure_calibrati
 from tkg_incremental.answers.engine import AnswerEngine
 from tkg_incremental.data import FactTable, Timeline
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, query_columns
+from tkg_incremental.ops.answers import FIRST, REL, SIDES, TIME, query_columns
 from tkg_incremental.seeding import make_generator
 
 # Quads of each split that a calibration is fitted and measured on.

@@ -7,11 +7,11 @@ import json
 import sys
 import warnings
 
+from tkg_incremental.answers import Answer
 from tkg_incremental.cli.arguments import Commands, add_command, add_run, positive
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
 from tkg_incremental.cli.opened import open_model
 from tkg_incremental.cli.tables import plain_table
-from tkg_incremental.answers import Answer
 
 DESCRIPTION = """
 Ask a trained model who or what completes a fact at a given time. "?" marks the side that is

@@ -55,7 +55,7 @@ class Calibration:
             return loss
 
         with torch.enable_grad():
-            optimizer.step(closure)  # type: ignore[arg-type]
+            optimizer.step(closure)
         slopes = parameters.detach()[:-1] / scale
         linear = cls(tuple(slopes.tolist()), float(parameters.detach()[-1] - (slopes * mean).sum()))
         if not isotonic:

@@ -58,8 +58,8 @@ class Result:
         return {name: _mean([step.get(name, math.nan) for step in self.steps]) for name in SUMMARY}
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction", "calibration")
-        names += ("known_ranked_first", "steps", "history")
+        names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction"]
+        names += ["calibration", "known_ranked_first", "steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
         return _without_nan({**{name: getattr(self, name) for name in names}, "alpha": alpha})
 
