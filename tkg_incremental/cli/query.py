@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run, positive
@@ -13,7 +15,7 @@ from tkg_incremental.tables import format_table
 from tkg_incremental.text import printable
 
 if TYPE_CHECKING:
-    from tkg_incremental.models import Answer
+    from tkg_incremental.answers import Answer
 
 DESCRIPTION = """
 Ask a trained model which entity completes a fact at a given time. "?" marks the side that is
@@ -39,8 +41,13 @@ def add_parser(commands: Commands) -> None:
         required=True,
         help="a year or a date YYYY-MM-DD, as in the dataset; several are shown side by side",
     )
-    parser.add_argument("-k", type=positive, default=10, metavar="N", help="number of answers (10)")
-    parser.add_argument("--json", action="store_true", help="answers and scores as JSON")
+    parser.add_argument("-k", type=positive, default=10, metavar="N", help="how many answers (10)")
+    parser.add_argument(
+        "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="answers as JSON, with scores, probabilities and intervals of known facts"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,29 +55,43 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f'exactly one of HEAD and TAIL must be "?" (got {args.head!r} {args.rel!r} {args.tail!r})')
     model, catalog = open_model(args.run_dir)
     head, tail = (None if name == "?" else name for name in (args.head, args.tail))
+    steps, answers = {}, {}
     try:
-        answers = {when: model.query(head, args.rel, tail, when, k=args.k) for when in args.at}
-    except KeyError as error:  # an unknown name
+        for when in args.at:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                answers[when] = model.query(head, args.rel, tail, when, args.k, args.any_type)
+                steps[when] = catalog.axis.labels[model.answers.step_of(when)]
+            for message in sorted({str(warning.message) for warning in caught}):
+                print(message, file=sys.stderr)
+    except KeyError as error:  # a name that is not there
         raise BadDataError(error.args[0]) from None
     except ValueError as error:  # a date outside of the dataset
         raise BadDataError(f"--at: {error}") from None
     if args.json:
-        print(json.dumps({when: [answer._asdict() for answer in found] for when, found in answers.items()}))
+        print(json.dumps({when: [answer.to_dict() for answer in found] for when, found in answers.items()}))
         return OK
     print(printable(f"{args.head} · {args.rel} · {args.tail}"))
-    print(side_by_side({when: catalog.axis.labels[catalog.axis.step_of(when)] for when in answers}, answers))
+    print(side_by_side(steps, answers))
     return OK
 
 
 def side_by_side(steps: dict[str, str], answers: dict[str, list[Answer]]) -> str:
-    """A table with the answers at each time, best first, and their scores."""
+    """A table with the answers of each time, best first: probability, if there is a calibration, and the
+    interval of known facts."""
     header = [""]
     for when, label in steps.items():
-        header += [when if when == label else f"{when} ({label})", "score"]
+        header += [when if when == label else f"{when} ({label})", "probability", "known"]
     rows: list[list[str | float]] = []
     for place in range(max(map(len, answers.values()))):
         row: list[str | float] = [place + 1]
         for found in answers.values():
-            row += [found[place].name, found[place].score] if place < len(found) else ["", ""]
+            row += _cells(found[place]) if place < len(found) else ["", "", ""]
         rows.append(row)
     return format_table(header, rows)
+
+
+def _cells(answer: Answer) -> list[str | float]:
+    probability = "" if answer.probability is None else f"{answer.probability:.0%}"
+    known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or ''}".strip()
+    return [answer.name, probability, known]

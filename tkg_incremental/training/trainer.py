@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets.base import TKGDataset
@@ -152,6 +154,7 @@ class IncrementalTrainer:
             last = until if isinstance(until, int) else self.timeline.axis.step_of(until)
         for time in range(self.timeline.base_step + len(self.result.steps), last + 1):
             self._fit_step(time)
+        self._calibrate(self.timeline.base_step + len(self.result.steps) - 1)
         self._call_callbacks("on_end")
         self._write_results()
         if self.folder is not None:
@@ -170,6 +173,7 @@ class IncrementalTrainer:
         self.base_last = self.timeline.num_steps - 1
         self.pretrain(base)
         self.result.link_prediction = self.evaluator.link_prediction(self.model)
+        self._calibrate(self.base_last)
         self._call_callbacks("on_end")
         self._write_results()
         if self.folder is not None:
@@ -215,6 +219,8 @@ class IncrementalTrainer:
             best_epoch=learner.stopping.best_epoch,
             epoch_seconds=sum(seconds) / len(seconds) if seconds else float("nan"),
         )
+        if self.model.catalog is not None:
+            self.model.catalog = replace(self.model.catalog, last_step=max(time, self.base_last), calibration=None)
         self.result.history += [{"time": time, **record} for record in learner.history]
         self._checkpoint()
         self._write_results()  # with the model, so that a run that is stopped here can be queried
@@ -320,6 +326,16 @@ class IncrementalTrainer:
                 self.result.save(self.folder / "metrics.json")
                 if can_save(self.model):
                     save_model(self.model, self.folder / "model.pt")
+
+    def _calibrate(self, last_step: int) -> None:
+        """Fits probabilities of answers and records how good they are, and how many train facts were learnt."""
+        if self.model.catalog is None or self.model.encoder.is_sharded:
+            return
+        last_step = max(last_step, self.base_last)
+        self.result.calibration = calibrate_answers(self.model, self.timeline, last_step, self.seed)
+        self.result.known_ranked_first = known_facts_ranked_first(
+            self.model, self.timeline, last_step=last_step, seed=self.seed
+        )
 
     @cached_property
     def _about(self) -> dict[str, Any]:
