@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -150,8 +150,8 @@ def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts,
 
 
 def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock, visits: int = 5) -> ChangedFacts:
-    """Quads of changes: an added fact at several steps of its interval, an ended one at the last step, a retracted one
-    at several steps at which it was said to hold."""
+    """Quads of changes: an added fact at several steps of its interval, an ended one at steps since its end, and a
+    retracted one at several steps at which it was said to hold."""
     added, ended, retracted = [], [], []
     for change in changes:
         head, tail = store.entity_id(change.head), store.entity_id(change.tail)
@@ -164,20 +164,49 @@ def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock
             if i.valid_from <= clock.now
         ]
         now = clock.num_steps - 1
-        holds_now = any(first <= now <= last for first, last in holds)
         if change.op == "add":
             assert change.at is not None
             begin = clock.step(change.at)
             found = [(first, last) for first, last in holds if first <= begin <= last]
             for first, last in found[:1]:
                 added += [(head, rel, tail, step) for step in _spread(max(first, begin), last, visits)]
-        elif change.op == "end" and not holds_now:
-            ended.append((head, rel, tail, now))
+        elif change.op == "end":
+            assert change.at is not None
+            # An end of the past is learnt for the time since then.
+            steps = [step for step in _spread(clock.step(change.at), now, visits) if not _covers(holds, step)]
+            ended += [(head, rel, tail, step) for step in steps]
         elif change.op == "retract":
             first = 0 if change.at is None else clock.step(change.at)
-            steps = [step for step in _spread(first, now, visits) if not any(a <= step <= b for a, b in holds)]
+            steps = [step for step in _spread(first, now, visits) if not _covers(holds, step)]
             retracted += [(head, rel, tail, step) for step in steps]
     return ChangedFacts(*(torch.tensor(rows, dtype=torch.long).view(-1, 4) for rows in (added, ended, retracted)))
+
+
+def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Tensor:
+    """``[n, 4]`` facts that end because the clock moves past an end that was known beforehand, at the last step."""
+    sql = (
+        "SELECT DISTINCT head, rel, tail FROM facts f WHERE valid_to > ? AND valid_to <= ? AND NOT EXISTS (SELECT 1 "
+        "FROM facts g WHERE g.head = f.head AND g.rel = f.rel AND g.tail = f.tail "
+        "AND g.valid_from <= ? AND (g.valid_to IS NULL OR g.valid_to > ?))"
+    )
+    found = store.connection.execute(sql, (before.now, after.now, after.now, after.now)).fetchall()
+    return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
+
+
+def facts_of_entities(entities: Iterable[int], store: FactStore, clock: GraphClock, visits: int = 5) -> Tensor:
+    """``[n, 4]`` the facts of entities, each at several steps of its interval."""
+    facts = sorted({fact for entity in entities for fact in store.neighbours(entity)})
+    quads = []
+    for fact in facts:
+        if fact.valid_from <= clock.now:
+            last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
+            steps = _spread(clock.step(fact.valid_from), last, visits)
+            quads += [(fact.head, fact.rel, fact.tail, step) for step in steps]
+    return torch.tensor(quads, dtype=torch.long).view(-1, 4)
+
+
+def _covers(intervals: Sequence[tuple[int, int]], step: int) -> bool:
+    return any(first <= step <= last for first, last in intervals)
 
 
 def _spread(first: int, last: int, count: int) -> list[int]:
