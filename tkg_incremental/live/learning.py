@@ -92,12 +92,17 @@ class LiveSettings:
             smoothness=self.smoothness,
         )
 
-    def make_model(self, num_entities: int, num_relations: int, num_steps: int) -> TKGModel:
-        """A new model with reciprocal relations."""
+    def check(self) -> None:
+        """Refuses a model that is unknown, before anything is written."""
         if self.name not in ZOO:
             raise ValueError(f"model must be one of {', '.join(ZOO)} (got {self.name!r})")
+
+    def make_model(self, num_entities: int, num_relations: int, num_steps: int) -> TKGModel:
+        """A new model with reciprocal relations."""
+        self.check()
         sizes = (num_entities, num_relations, num_steps)
-        return ZOO[self.name](*sizes, hidden_channels=self.hidden_channels, reciprocal=True, seed=self.seed)  # type: ignore[call-arg]
+        make: Callable[..., TKGModel] = ZOO[self.name]
+        return make(*sizes, hidden_channels=self.hidden_channels, reciprocal=True, seed=self.seed)
 
 
 class ChangedFacts(NamedTuple):
@@ -257,7 +262,7 @@ def train_update(
     learner = _learner(model, timeline, time, terms, settings, "update", seed)
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
-    return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}  # type: ignore[union-attr]
+    return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
 
 
 def _negatives(timeline: Timeline) -> Any:

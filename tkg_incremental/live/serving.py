@@ -45,7 +45,14 @@ class ServedGraph:
     # Answers -------------------------------------------------------------------------------------------
 
     def query(
-        self, head: str | None, rel: str, tail: str | None, at: Any = None, k: int = 10, any_type: bool = False
+        self,
+        head: str | None,
+        rel: str,
+        tail: str | None,
+        at: Any = None,
+        k: int = 10,
+        any_type: bool = False,
+        only: str | None = None,
     ) -> list[Answer]:
         """The ``k`` best answers, known facts first.
 
@@ -56,9 +63,19 @@ class ServedGraph:
             at: A date; by default the last step. A later one is answered as of the last step, with a warning.
             k: Number of answers.
             any_type: Rank all entities, not only those that were on that side of the relation in some fact.
+            only: ``"known"`` or ``"predicted"`` answers.
         """
+        if only not in (None, "known", "predicted"):
+            raise ValueError(f"only must be 'known', 'predicted' or None (got {only!r})")
         with self._snapshot():
-            return self.engine.query(head, rel, tail, self._at(at), k, any_type)
+            when, asked = self._at(at), k
+            while True:
+                found = self.engine.query(head, rel, tail, when, asked, any_type)
+                chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
+                # Known answers come first: those that are predicted may need a longer list.
+                if only != "predicted" or len(chosen) >= k or len(found) < asked:
+                    return chosen[:k]
+                asked *= 2
 
     def check(self, head: str, rel: str, tail: str, at: Any = None) -> Answer:
         """The probability that a fact holds, and whether it is known."""
