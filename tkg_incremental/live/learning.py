@@ -17,9 +17,13 @@ from tkg_incremental.live.records import OPEN, Change
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
+from tkg_incremental.strategies.context import TrainingContext
+from tkg_incremental.strategies.terms import Losses
+from tkg_incremental.strategies.views import has_no_answer
 from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.settings import LearningSettings
 
@@ -103,6 +107,22 @@ class LiveSettings:
         sizes = (num_entities, num_relations, num_steps)
         make: Callable[..., TKGModel] = ZOO[self.name]
         return make(*sizes, hidden_channels=self.hidden_channels, reciprocal=True, seed=self.seed)
+
+
+@dataclass
+class EndedFacts(UnlikelihoodLoss):
+    """Unlikelihood of ended facts. Where nothing has replaced one, its answer must also score below the mean of the
+    negatives: a question that has no answer any more must not list the last one, and the gradient of the unlikelihood
+    vanishes before that."""
+
+    def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        assert encoded is not None
+        losses = super().losses(encoded, context)
+        logits = encoded.logits()
+        margin = logits[:, 0] - logits[:, 1:].mean(1)
+        margin = margin[has_no_answer(context.timeline, encoded.quads).flatten()]
+        below = self.weight * torch.nn.functional.softplus(margin).sum() / len(encoded.quads)
+        return {"unlikelihood": losses["unlikelihood"] + below}
 
 
 class ChangedFacts(NamedTuple):
@@ -258,7 +278,7 @@ def train_update(
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
-        terms.append(UnlikelihoodLoss(view, 100, settings.unlikelihood, open_only=False))
+        terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False))
     learner = _learner(model, timeline, time, terms, settings, "update", seed)
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
