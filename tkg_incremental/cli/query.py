@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run, positive
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
+from tkg_incremental.cli.graph_io import answer_row, is_graph, open_graph, print_json
 from tkg_incremental.cli.run_io import open_model
 from tkg_incremental.tables import format_table
 from tkg_incremental.text import printable
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """
 Ask a trained model which entity completes a fact at a given time. "?" marks the side that is
-asked for. Only the run folder is needed. An unknown name gets the nearest known ones.
+asked for. Only the folder of the run or graph is needed. An unknown name gets the nearest known ones.
+Known answers come first, with the time since when they hold.
 """
 EXAMPLES = """
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2021 -k 5
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2016 --at 2018 --at 2022
 tkg-incremental query runs/demo "Angela Merkel" "member of party" "?" --at 2010 --json
+tkg-incremental query graphs/company "?" leads "R&D" --predicted-only
 """
 
 
@@ -38,21 +41,26 @@ def add_parser(commands: Commands) -> None:
         "--at",
         metavar="DATE",
         action="append",
-        required=True,
-        help="a year or a date YYYY-MM-DD, as in the dataset; several are shown side by side",
+        help="a year or a date YYYY-MM-DD, as in the dataset; several are shown side by side (a graph: its last step)",
     )
-    parser.add_argument("-k", type=positive, default=10, metavar="N", help="how many answers (10)")
-    parser.add_argument(
-        "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="answers as JSON, with scores, probabilities and intervals of known facts"
-    )
+    parser.add_argument("-k", type=positive, default=10, metavar="N", help="number of answers (10)")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--known-only", action="store_true", help="only facts of the graph (graph folders)")
+    only.add_argument("--predicted-only", action="store_true", help="only answers that are not known (graph folders)")
+    parser.add_argument("--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation")
+    parser.add_argument("--json", action="store_true", help="answers as JSON, with scores, probabilities and intervals")
 
 
 def run(args: argparse.Namespace) -> int:
     if (args.head == "?") == (args.tail == "?") or args.rel == "?":
         raise UsageError(f'exactly one of HEAD and TAIL must be "?" (got {args.head!r} {args.rel!r} {args.tail!r})')
+    if is_graph(args.run_dir):
+        return query_graph(args)
+    if not args.at:
+        raise UsageError("the following arguments are required: --at")
+    for flag in ("known_only", "predicted_only"):
+        if getattr(args, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} needs the folder of a graph (got '{args.run_dir}')")
     model, catalog = open_model(args.run_dir)
     head, tail = (None if name == "?" else name for name in (args.head, args.tail))
     steps, answers = {}, {}
@@ -73,6 +81,25 @@ def run(args: argparse.Namespace) -> int:
         return OK
     print(printable(f"{args.head} · {args.rel} · {args.tail}"))
     print(side_by_side(steps, answers))
+    return OK
+
+
+def query_graph(args: argparse.Namespace) -> int:
+    """Asks a live graph: known answers first, each with its probability."""
+    head, tail = (None if name == "?" else name for name in (args.head, args.tail))
+    only = "known" if args.known_only else "predicted" if args.predicted_only else None
+    with open_graph(args.run_dir) as graph:
+        times = args.at or [graph.show(graph.clock.now)]
+        answers = {
+            when: graph.query(head, args.rel, tail, when, args.k, any_type=args.any_type, only=only) for when in times
+        }
+    if args.json:
+        print_json({when: [answer.to_dict() for answer in found] for when, found in answers.items()})
+        return OK
+    for when, found in answers.items():
+        print(printable(f"{args.head} · {args.rel} · {args.tail} at {when}"))
+        rows: list[list[str | float]] = [[place, *answer_row(answer)] for place, answer in enumerate(found, 1)]
+        print(format_table(["", "answer", "probability", "known"], rows) if rows else "no answers")
     return OK
 
 
