@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tkg_incremental.report import Changes, render_report, write_report
-from tkg_incremental.report.words import MEANINGS
+from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
 from tkg_incremental.training import Result
 
 VOID = {"meta", "link", "br"}
@@ -57,18 +57,18 @@ def test_a_page_with_every_figure_that_needs_nothing_else(run: Any) -> None:
     outline = Outline(page)
     assert len(set(outline.ids)) == len(outline.ids)
     names = {"metric-c-10", "metric-a-10", "metric-df-10", "metric-rrd", "alpha", "facts", "data-size", "time"}
-    names |= {"handovers", "lingering", "loss-ce", "loss-del", "loss-rce", "loss-rkd", "loss-val-c-10"}
+    names |= {"handovers", "deleted", "loss-ce", "loss-del", "loss-rce", "loss-rkd", "loss-val-c-10"}
     assert names <= set(outline.ids)
     assert outline.fetched == ["data:,"]
     assert "script" not in outline.tags
     assert not re.search(r"url\(|@import", page)
     for name in ("C@10", "A@10", "DF@10", "RRD"):
-        assert MEANINGS[name].text.format(window=10) in outline.text
+        assert DESCRIPTIONS[name].text.format(window=10) in outline.text
         assert f"mean {run.trainer.result.summary[name]:.1f}".replace("-", "−") in outline.text
 
 
-def test_the_page_needs_the_two_files_alone(run: Any, tmp_path: Path) -> None:
-    for name in ("metrics.json", "changes.json"):
+def test_the_page_needs_three_files_only(run: Any, tmp_path: Path) -> None:
+    for name in ("metrics.json", "changes.json", "config.json"):
         (tmp_path / name).write_bytes((run.folder / name).read_bytes())
     target = write_report(tmp_path, tmp_path / "sub" / "page.html")
     assert target.read_text() == write_report(run.folder).read_text()
@@ -101,11 +101,11 @@ def test_a_run_without_a_recorder_has_the_rest(run: Any) -> None:
 
 def test_an_unfinished_run_and_one_that_has_hardly_begun(run: Any) -> None:
     state = run.trainer.result.to_dict()
-    one = {**state, "steps": state["steps"][:1], "alpha": state["alpha"][:1], "history": []}
+    one = {**state, "steps": state["steps"][:1], "alpha": dict(list(state["alpha"].items())[:1]), "history": []}
     changes = copy.deepcopy(run.recorder.changes)
     changes.forget_from(9)
     assert "1 of 4 of the 12 steps" in Outline(render_report(Result.from_dict(one), changes)).text
-    none = {**state, "steps": [], "alpha": [], "history": []}
+    none = {**state, "steps": [], "alpha": {}, "history": []}
     changes.forget_from(0)
     assert "No step has been learnt yet" in Outline(render_report(Result.from_dict(none), changes)).text
 
@@ -127,11 +127,11 @@ def test_records_of_another_format_are_refused(run: Any, tmp_path: Path) -> None
     path = tmp_path / "changes.json"
     state = json.loads((run.folder / "changes.json").read_text())
     path.write_text(json.dumps({**state, "format": 99}))
-    with pytest.raises(ValueError, match="format of .* must be 1 .got 99"):
+    with pytest.raises(ValueError, match="format of .* must be 2 .got 99"):
         Changes.load(path)
 
 
-def test_the_page_does_without_matplotlib(run: Any) -> None:
+def test_the_page_needs_no_matplotlib(run: Any) -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from tkg_incremental.report import plot_alpha, write_report\n"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run, positive
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
-from tkg_incremental.cli.opened import open_model
-from tkg_incremental.cli.tables import plain_table
-from tkg_incremental.models import Answer
+from tkg_incremental.cli.run_io import open_model
+from tkg_incremental.tables import format_table
+from tkg_incremental.text import printable
+
+if TYPE_CHECKING:
+    from tkg_incremental.models import Answer
 
 DESCRIPTION = """
-Ask a trained model who or what completes a fact at a given time. "?" marks the side that is
-asked for. The run folder is all it needs. A name that is not there gets the nearest ones.
+Ask a trained model which entity completes a fact at a given time. "?" marks the side that is
+asked for. Only the run folder is needed. An unknown name gets the nearest known ones.
 """
 EXAMPLES = """
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2021 -k 5
@@ -30,13 +34,13 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("tail", metavar="TAIL", help='name of the tail, or "?"')
     parser.add_argument(
         "--at",
-        metavar="WHEN",
+        metavar="DATE",
         action="append",
         required=True,
-        help="a year or a date YYYY-MM-DD, as the dataset has it; several are shown side by side",
+        help="a year or a date YYYY-MM-DD, as in the dataset; several are shown side by side",
     )
-    parser.add_argument("-k", type=positive, default=10, metavar="N", help="how many answers (10)")
-    parser.add_argument("--json", action="store_true", help="answers and scores for a program to read")
+    parser.add_argument("-k", type=positive, default=10, metavar="N", help="number of answers (10)")
+    parser.add_argument("--json", action="store_true", help="answers and scores as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,20 +50,20 @@ def run(args: argparse.Namespace) -> int:
     head, tail = (None if name == "?" else name for name in (args.head, args.tail))
     try:
         answers = {when: model.query(head, args.rel, tail, when, k=args.k) for when in args.at}
-    except KeyError as error:  # a name that is not there
+    except KeyError as error:  # an unknown name
         raise BadDataError(error.args[0]) from None
-    except ValueError as error:  # a time that is not there
+    except ValueError as error:  # a date outside of the dataset
         raise BadDataError(f"--at: {error}") from None
     if args.json:
         print(json.dumps({when: [answer._asdict() for answer in found] for when, found in answers.items()}))
         return OK
-    print(f"{args.head} · {args.rel} · {args.tail}")
+    print(printable(f"{args.head} · {args.rel} · {args.tail}"))
     print(side_by_side({when: catalog.axis.labels[catalog.axis.step_of(when)] for when in answers}, answers))
     return OK
 
 
 def side_by_side(steps: dict[str, str], answers: dict[str, list[Answer]]) -> str:
-    """A table with the answers of each time, best first, and their scores."""
+    """A table with the answers at each time, best first, and their scores."""
     header = [""]
     for when, label in steps.items():
         header += [when if when == label else f"{when} ({label})", "score"]
@@ -69,4 +73,4 @@ def side_by_side(steps: dict[str, str], answers: dict[str, list[Answer]]) -> str
         for found in answers.values():
             row += [found[place].name, found[place].score] if place < len(found) else ["", ""]
         rows.append(row)
-    return plain_table(header, rows)
+    return format_table(header, rows)

@@ -192,7 +192,9 @@ class Encoder(nn.Module):
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         for name, axis in self.axes.items():
-            self.initialize(axis, torch.arange(self.sizes[axis]), generator, only=name)
+            # A model that is loaded has no values yet, and drawing them on the meta device would import sympy.
+            if not self.get_parameter(name).is_meta:
+                self.initialize(axis, torch.arange(self.sizes[axis]), generator, only=name)
 
     @torch.no_grad()
     def initialize(

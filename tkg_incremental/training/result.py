@@ -10,6 +10,7 @@ from typing import Any
 
 from tkg_incremental.metrics.functional import forgetting
 from tkg_incremental.storage import atomic_write
+from tkg_incremental.tables import format_table
 
 #: Columns of a summary table.
 SUMMARY = ("C@10", "DF@10", "RRD", "A@10", "MRR", "F@10", "data_size", "epoch_seconds")
@@ -83,27 +84,6 @@ class Result:
     def __str__(self) -> str:
         title = f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
         return f"{title}\n{format_table(list(SUMMARY), [list(self.summary.values())])}"
-
-
-def show_number(value: float) -> str:
-    """A number as tables have it; whole numbers as they are."""
-    if isinstance(value, int):
-        return str(value)
-    if math.isnan(value):
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
-
-
-def format_table(header: list[str], rows: list[list[Any]]) -> str:
-    """A plain text table, numbers with two decimals."""
-
-    def show(cell: Any) -> str:
-        return show_number(cell) if isinstance(cell, float) else str(cell)
-
-    table = [header, *([show(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(header))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
-    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
 
 
 def _mean(values: list[float]) -> float:

@@ -1,27 +1,37 @@
-"""Plain text tables: text to the left, numbers to the right."""
+"""Numbers and plain text tables."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
 
-from tkg_incremental.training.result import show_number
+from tkg_incremental.text import printable
 
 
-def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
-    """A table for the terminal.
+def show_number(value: float) -> str:
+    """A number as tables have it; whole numbers as they are."""
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
+    """A plain text table.
 
     Args:
         header: Names of the columns.
-        rows: Cells; a column with a number in it is set to the right.
+        rows: Cells; columns with numbers are aligned to the right.
 
-    >>> print(plain_table(["name", "score"], [["Biden", 3.5], ["Trump", 12.25]]))
+    >>> print(format_table(["name", "score"], [["Biden", 3.5], ["Trump", 12.25]]))
     name   score
     ─────  ─────
     Biden   3.50
     Trump  12.25
     """
-    shown = [[cell if isinstance(cell, str) else show_number(cell) for cell in row] for row in rows]
+    shown = [[printable(cell) if isinstance(cell, str) else show_number(cell) for cell in row] for row in rows]
     table = [list(header), *shown]
     widths = [max(_width(line[i]) for line in table) for i in range(len(header))]
     right = [any(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
