@@ -26,6 +26,16 @@ def test_page(page: Path, demo: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     run_page(page, tmp_path, monkeypatch)
 
 
+def test_recipes_are_short() -> None:
+    """A strategy, an encoder and a dataset take at most 10, 30 and 30 lines."""
+    (page,) = [page for page in PAGES if page.stem == "recipes"]
+    recipes = [block for block in blocks_of(page) if block.note.startswith("recipe: ")]
+    limits = [int(block.note.split()[3]) for block in recipes]
+    assert limits == [10, 30, 30]
+    for block, limit in zip(recipes, limits, strict=True):
+        assert len(block.text.splitlines()) <= limit, f"line {block.line}"
+
+
 def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("text\n\n```python\nvalue = 1\n```\n\n```python\nassert value == 2\n```\n")
