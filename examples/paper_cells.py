@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy, Supersede
 from tkg_incremental.training.newcomers import NewEntities
+
+from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy, Supersede
 
 METRICS = ("C@10", "DF@10", "RRD", "A@10")
 

@@ -31,7 +31,9 @@ INTERNAL = {"tkg_incremental.datasets.readers"}
 
 def public_names() -> set[str]:
     """The names that packages export."""
-    packages = [found.name for found in pkgutil.walk_packages(tkg_incremental.__path__, "tkg_incremental.") if found.ispkg]
+    packages = [
+        found.name for found in pkgutil.walk_packages(tkg_incremental.__path__, "tkg_incremental.") if found.ispkg
+    ]
     loaded = [importlib.import_module(name) for name in ["tkg_incremental", *packages] if name not in INTERNAL]
     return {f"{module.__name__}.{name}" for module in loaded for name in getattr(module, "__all__", [])}
 

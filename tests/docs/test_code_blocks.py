@@ -15,7 +15,18 @@ from tkg_incremental.cli import main
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small run in `runs/demo`, in place of the one that `make demo` writes."""
     folder = tmp_path_factory.mktemp("demo")
-    small = "--hidden-channels 16 --base-epochs 1 --epochs 1 --negatives 20 --replay-negatives 20".split()
+    small = [
+        "--hidden-channels",
+        "16",
+        "--base-epochs",
+        "1",
+        "--epochs",
+        "1",
+        "--negatives",
+        "20",
+        "--replay-negatives",
+        "20",
+    ]
     assert main(["train", "--run-dir", str(folder / "runs" / "demo"), *small]) == 0
     return folder
 
