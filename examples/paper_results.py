@@ -1,4 +1,4 @@
-"""The files of results: `results/DATASET.csv` with one line per run, `results/tables.csv` with the published figures."""
+"""The result files: `results/DATASET.csv` with one line per run, `results/tables.csv` with the published figures."""
 
 from __future__ import annotations
 

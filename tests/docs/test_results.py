@@ -39,7 +39,8 @@ def test_every_run_names_its_seed_commit_and_command() -> None:
     for run in runs:
         assert tuple(run) == COLUMNS
         assert run["seed"].isdigit()
-        assert run["commit"] and run["command"].startswith("python examples/")
+        assert run["commit"]
+        assert run["command"].startswith("python examples/")
 
 
 def test_rows_of_the_paper() -> None:

@@ -122,7 +122,9 @@ def test_rollback_then_update(path: Path) -> None:
         assert (graph.clock.now, graph.query(None, "leads", "R&D")[0].name) == (FIRST + 1, "leader 1")
         with pytest.raises(KeyError, match="leader 2"):
             graph.check("leader 2", "leads", "R&D")
-        report = graph.update(added=[("Zoë", "leads", "R&D", FIRST + 2)], ended=[("leader 1", "leads", "R&D", FIRST + 2)])
+        report = graph.update(
+            added=[("Zoë", "leads", "R&D", FIRST + 2)], ended=[("leader 1", "leads", "R&D", FIRST + 2)]
+        )
         assert (report.state, report.release) == ("released", 3)
         assert graph.query(None, "leads", "R&D")[0].name == "Zoë"
         with pytest.raises(ValueError, match="release must be one of 0, 1, 2, 3"):

@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.training.optimizers import PublishedAdam, RowAdam
 from torch import Tensor
 
 from tkg_incremental.datasets import SyntheticTKG
@@ -18,8 +20,6 @@ from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.ops.ranking import count_ranks
 from tkg_incremental.ops.rows import pull_back, rows_not_zero
 from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
-from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.training.optimizers import PublishedAdam, RowAdam
 
 needs_kernels = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
 SIZES = st.integers(1, 37)

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 import torch
 from runs import comparable, run, same, small, small_graph, trainer_for, weights
+from tkg_incremental.sampling import NegativeSampler
 from torch import Tensor
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
@@ -11,7 +12,6 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE
-from tkg_incremental.sampling import NegativeSampler
 from tkg_incremental.strategies import FBFuture, Strategy
 from tkg_incremental.training import Callback, RunFolderError, StepLearner
 

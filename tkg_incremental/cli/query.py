@@ -47,7 +47,9 @@ def add_parser(commands: Commands) -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--known-only", action="store_true", help="only facts of the graph (graph folders)")
     only.add_argument("--predicted-only", action="store_true", help="only answers that are not known (graph folders)")
-    parser.add_argument("--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation")
+    parser.add_argument(
+        "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
+    )
     parser.add_argument("--json", action="store_true", help="answers as JSON, with scores, probabilities and intervals")
 
 

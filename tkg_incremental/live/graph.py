@@ -47,7 +47,7 @@ from tkg_incremental.live.reading import read_named_facts
 from tkg_incremental.live.records import Update
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.serving import ServedGraph
-from tkg_incremental.metrics.calibration import Calibration
+from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.seeding import make_generator
@@ -131,8 +131,11 @@ class LiveGraph(ServedGraph):
                     splits = {"train": facts[~held_out], "val": facts[held_out], "test": facts[:0]}
                     timeline = type(everything)(splits, everything.num_entities, everything.num_relations, clock.axis)
                     generator = make_generator(settings.seed, "calibration")
-                    quads = timeline.val.between(0, clock.num_steps - 1).sample(_CALIBRATION_FACTS, generator)
-                    calibration = fit_calibration(self._engine(model, clock), timeline, quads, generator)
+                    train, val = (
+                        table.between(0, clock.num_steps - 1).sample(_CALIBRATION_FACTS, generator)
+                        for table in (timeline.observed, timeline.val)
+                    )
+                    calibration = fit_calibration(self._engine(model, clock), timeline, train, val, generator)
                     epochs = max(1, epochs // 3)
                 train_whole(model, everything, settings, epochs)
                 quads = everything.observed.at(clock.num_steps - 1)
@@ -415,7 +418,7 @@ class LiveGraph(ServedGraph):
         model: TKGModel,
         rows: dict[str, Tensor] | None,
         report: GateReport,
-        calibration: Calibration | None,
+        calibration: AnswerCalibration | None,
         now: int,
         updates: tuple[int, ...] | None = None,
     ) -> int:

@@ -17,7 +17,7 @@ from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.known import StoreFacts, StoreNames
 from tkg_incremental.live.learning import LiveSettings
 from tkg_incremental.live.records import Release
-from tkg_incremental.metrics.calibration import Calibration
+from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 
 if TYPE_CHECKING:
@@ -131,17 +131,17 @@ class ServedGraph:
         return self.engine.model
 
     @property
-    def calibration(self) -> Calibration | None:
+    def calibration(self) -> AnswerCalibration | None:
         """Turns features of an answer into a probability."""
         state = self.folder.releases.manifest(self._released()).calibration
-        return Calibration.from_dict(state) if state else None
+        return AnswerCalibration.from_dict(state) if state else None
 
     def show(self, instant: int) -> str:
         """An instant as a date."""
         return format_instant(instant, self.folder.store.unit)
 
     def _engine(
-        self, model: TKGModel, clock: GraphClock | None = None, calibration: Calibration | None = None
+        self, model: TKGModel, clock: GraphClock | None = None, calibration: AnswerCalibration | None = None
     ) -> AnswerEngine:
         store, clock = self.folder.store, clock or self.clock
         # Pending and undone updates have given ids to names that the model has no rows for.

@@ -73,7 +73,7 @@ class RowOptimizer(torch.optim.Optimizer):
         }
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -151,12 +151,12 @@ class RowOptimizer(torch.optim.Optimizer):
             losses[name] = (change.square().sum(1, keepdim=True) * self._anchor[name].values / 2).sum().double().cpu()
         return self._total(losses)
 
-    def state_dict(self) -> dict[str, Any]:  # type: ignore[override]
+    def state_dict(self) -> dict[str, Any]:
         groups = super().state_dict()["param_groups"]
         state = {name: {key: each.values for key, each in states.items()} for name, states in self._state.items()}
         return {"state": state, "param_groups": groups}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:  # type: ignore[override]
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads state by slot: :attr:`rows` must have been loaded before."""
         super().load_state_dict({"state": {}, "param_groups": state_dict["param_groups"]})
         self._state = {
