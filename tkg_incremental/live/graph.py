@@ -257,7 +257,13 @@ class LiveGraph(ServedGraph):
 
             if len(torch.cat(changed)):
                 moved = train_update(
-                    model, timeline, changed, replay, settings, len(store.releases()), lambda: _is_good(report())
+                    model,
+                    timeline,
+                    changed,
+                    replay,
+                    settings,
+                    len(store.releases()),
+                    lambda: _is_good(report(), self.gate),
                 )
             rows = _changed_rows(model, moved, old_entities, old_steps, self._sizes)
             outcome = judge(replace(report(), finite=_is_finite(model, rows)), self.gate)
@@ -499,11 +505,10 @@ class _Writing:
             self._folder.unlock()
 
 
-def _is_good(report: GateReport) -> bool:
-    """Whether nothing is left to learn."""
-    return all(math.isnan(value) or value >= 0.99 for value in (report.learned, report.outranked)) and (
-        math.isnan(report.kept) or report.kept >= report.kept_before - 0.005
-    )
+def _is_good(report: GateReport, gate: GateSettings) -> bool:
+    """Whether nothing is left to learn: the gate would pass with a little to spare."""
+    tighter = replace(gate, learned=0.99, kept=gate.kept / 2, outranked=(1 + gate.outranked) / 2)
+    return judge(report, tighter).passed
 
 
 def _first_of_each(quads: Tensor) -> Tensor:
