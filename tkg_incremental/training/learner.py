@@ -181,7 +181,7 @@ class StepLearner:
         self.strategy.backward(losses, [table for table in self.model.parameters() if _is_in(table, tables)])
         self.communicator.average_gradients(tables, sparse=isinstance(self.optimizer, RowOptimizer))
         if scale is not None:
-            for table in tables:
+            for table in self.model.parameters():  # sharded tables, too
                 if table.grad is not None:
                     table.grad.mul_(1 / scale)
 
