@@ -3,6 +3,7 @@ import torch
 from oracles import ScoreOracle, with_answer
 
 from tkg_incremental.data import TimeAxis
+from tkg_incremental.data.intervals import one_step_facts
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.models import DE, Answer, HyTE, Static, TKGModel
 
@@ -16,7 +17,7 @@ class Presidents(TKGDataset):
 
     def build(self) -> Graph:
         train = [(OBAMA, 0, US, 0), (OBAMA, 1, FRANCE, 0), (TRUMP, 0, US, 1), (TRUMP, 0, US, 2), (BIDEN, 0, US, 3)]
-        rows = torch.tensor(train)
+        rows = one_step_facts(torch.tensor(train))
         axis = TimeAxis((2016, 2017, 2019, 2021), (2016, 2018, 2020, 2024), "year")
         return Graph({"train": rows, "val": rows[:0], "test": rows[:0]}, NAMES, RELATIONS, axis)
 
@@ -38,9 +39,8 @@ def test_from_dataset(dataset: Presidents) -> None:
     assert (model.encoder.hidden_channels, type(model.decoder).__name__) == (8, "DistMult")
     assert model.catalog is not None
     assert model.catalog.entities.names == NAMES
-    assert torch.equal(
-        model(dataset.timeline.train.rows), DE(5, 2, 4, 8, "distmult", seed=3)(dataset.timeline.train.rows)
-    )
+    quads = dataset.timeline.train.quads()
+    assert torch.equal(model(quads), DE(5, 2, 4, 8, "distmult", seed=3)(quads))
     assert DE.from_dataset(dataset).encoder.hidden_channels == 128
 
 
