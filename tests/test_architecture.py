@@ -98,7 +98,7 @@ def imports(path: Path, inside_functions: bool) -> Iterator[str]:
 
 def package_of(module: str) -> str:
     """The sub-package or top-level module that a module belongs to; the package itself for its `__init__`."""
-    return (module.split(".") + [""])[1]
+    return [*module.split("."), ""][1]
 
 
 @pytest.mark.parametrize("module", MODULES)
