@@ -29,14 +29,13 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-# `results` holds the files of runs, from which results.md is written.
-exclude_patterns = ["_build", "generated", "results"]
+exclude_patterns = ["_build", "generated"]
 
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
-# A line of a command's help is as wide as the page.
+# The help of commands is as wide as the page.
 html_theme_options = {"light_css_variables": {"code-font-size": "74%"}}
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -50,10 +49,10 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_preprocess_types = True
 
-# The examples in docstrings run with the tests, where the names of their modules are at hand.
+# The examples in docstrings run with the tests, which provide the names of their modules.
 doctest_test_doctest_blocks = ""
 
-# Only the prompt is left out of what is copied, not the output.
+# Copied text has no prompts.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -65,8 +64,8 @@ def _is_reachable(url: str) -> bool:
         return False
 
 
-# Sphinx warns about an inventory it cannot fetch, and a build without internet access is no reason for an
-# error. The names of other projects are then plain text.
+# Sphinx warns about an inventory that it cannot fetch, and warnings are errors. Without internet access, the names of
+# other projects are plain text.
 _projects = {
     "python": "https://docs.python.org/3/",
     "torch": "https://docs.pytorch.org/docs/stable/",
@@ -79,7 +78,7 @@ intersphinx_timeout = 10
 
 
 def write_help(app: Sphinx) -> None:
-    """Writes what ``--help`` of each command says, for the reference of the command line."""
+    """Writes the help of each command for the reference of the command line."""
     os.environ["COLUMNS"] = "100"  # argparse breaks its lines there
     from tkg_incremental.cli import COMMANDS, make_parser
 

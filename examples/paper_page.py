@@ -1,180 +1,132 @@
-"""Writes the page of results from the JSON files of the runs. No figure on it is typed by hand."""
+"""Writes `docs/results.md` and the table of README from the files in `results/`: `python examples/paper_page.py`."""
 
 from __future__ import annotations
 
-import json
 import re
-import statistics
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from paper_cells import CELLS, METRICS, Cell
+from paper_results import METRICS, RESULTS, Key, Runs, mean, read_runs, read_tables
+
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 TITLES = {
-    2: "Table 2: the main comparison",
-    3: "Table 3: what is replayed",
+    2: "Table 2: main comparison",
+    3: "Table 3: replay sampling",
     4: "Table 4: deleted facts",
-    5: "Table 5: added facts against all facts",
-    6: "Table 6: how much is replayed",
-    7: "Table 7: from how long ago",
+    5: "Table 5: added facts or all facts",
+    6: "Table 6: number of replayed quads",
+    7: "Table 7: length of the window",
     8: "Table 8: A-GEM",
-    0: "Beyond the paper: nothing learnt, newcomers settled, the row-wise optimiser, other negatives, and Supersede",
 }
-
-HEAD = """# Results
-
-Test rows, in percent (RRD × 100), means over the incremental steps; ± is the standard deviation over seeds. *paper* is
-the published figure, *ours* what this package gave, *Δ* the difference. An arrow says which way is better. Rows that
-say *not run* have not been run. The page is written by `python examples/paper_tables.py` from the files in
-`docs/results/`, which name the commit and the command of each run.
-
-Where the paper and its released code differ, these runs follow the code, which gave the paper's tables: see [the
-list](paper.md#where-paper-and-released-code-differ). In rows that say *newcomers settled*, and in those of Supersede
-unless they say *kept*, entities that come after the base model [settle](strategies.md#newcomers) first. Base models are
-trained with 500 sampled negatives a side, the dense optimiser of the released code, DE's with patience 20 on the
-validation rows of all their steps, HyTE's for 100 epochs, of which the best is kept. There is one for each dataset and
-model, which all cells and seeds share but those that name another. All but the row-wise cells use that optimiser, too.
-"""
-
-# Tables that other pages show: the rows of each, as (dataset, model, names of cells).
-EXCERPTS: dict[str, list[tuple[str, str, list[str]]]] = {
-    "main": [
-        (
-            dataset,
-            "DE",
-            ["FT", "TR", f"TIE {replay}", f"TIE {replay} newcomers settled", "Supersede", "FB", "FB_future"],
-        )
-        for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
-    ],
-    "ingredients": [
-        (
-            dataset,
-            "DE",
-            [
-                *("FT", "FT all", "TR", "TR all", "TIE no replay", f"TIE {replay} no deletion", "TIE uniform"),
-                *("TIE frequency", "TIE inverse", f"A-GEM {replay}", "FB", "FB_future"),
-                *("FT rowwise", "TR rowwise", f"TIE {replay} rowwise"),
-                *(f"{name} newcomers settled" for name in ("FT", "TR", f"TIE {replay}")),
-                *("Supersede", "Supersede rowwise"),
-            ],
-        )
-        for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
-    ],
-}
-# Where an excerpt stands in a page. What is between the marks is written, never typed.
-REGION = re.compile(r"(<!-- results: (?P<name>\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
-
-# A figure in the notes: {key of a cell, a metric}, {key of a cell} for all four, or {paper: key of a cell, …}.
-FIGURE = re.compile(r"\{(?P<paper>paper: )?(?P<key>[\w-]+)(?:, (?P<metric>[\w@ ]+))?\}")
-
+# They learn from many times the data, or from the future, and are not compared with the others.
+SKYLINES = ("FB", "FB_future")
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
 
-#: What the paper calls A@10 in its tables is the mean over the incremental steps alone, as the released code takes it.
-OURS = {"A@10": "A@10 incremental"}
+# Rows of the table in README.
+MAIN = [
+    Key(dataset, "DE", cell)
+    for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
+    for cell in ("FT", "TR", f"TIE {replay}", f"TIE {replay} warm-up", "Supersede", "FB", "FB_future")
+]
+# Rows that the paper does not have.
+BEYOND = [
+    Key(dataset, "DE", cell)
+    for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
+    for cell in (
+        *("nothing learnt", "FT warm-up", "TR warm-up", f"TIE {replay} warm-up", "FT rowwise", "TR rowwise"),
+        *("FT 1-vs-all", "FT shared negatives", "FT pool of 1000", f"TIE {replay} pool of 1000"),
+        *("Supersede", "Supersede contrast 4", "Supersede contrast 4 without warm-up"),
+        *("Supersede contrast 6 without warm-up", "TIE inverse from base model 1", "Supersede from base model 1"),
+    )
+]
+
+REGION = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
+# A figure in the notes: {dataset/model/cell, column}.
+FIGURE = re.compile(r"\{(\w+)/(\w+)/([^,{}]+), ([^{}]+)\}")
+
+HEAD = """\
+# Results
+
+> These runs were made before the core was rebuilt, with batches grouped by time. Runs with the protocol of the released
+> code (uniform batches) are pending.
+
+Test quads, in percent (RRD × 100), means over the incremental steps and then over seeds. The paper's figure is in
+brackets. Bold is the best of a dataset and model; the skylines FB and FB_future are not compared. The page is written
+by `python examples/paper_page.py` from `results/*.csv`, which has one line per run with its seed, commit and command.
+Terms are in the [glossary](glossary.md), options in [](paper.md).
+"""
 
 
-def render(results: Path, page: Path) -> None:
-    """Writes the page."""
-    runs = _load(results)
+def table(keys: Sequence[Key], runs: Runs, paper: dict[Key, dict[str, float]], seeds: bool = True) -> str:
+    """A table of the rows that have been run."""
+    found = [key for key in keys if key in runs]
+    values = {key: {name: mean(runs[key], name) for name in METRICS} for key in found}
+    best = {}
+    for key in found:
+        group = [values[k] for k in found if k[:2] == key[:2] and k.cell not in SKYLINES]
+        for name in METRICS:
+            compared = [value for row in group if (value := row[name]) is not None]
+            if len(compared) > 1:
+                best[key[:2], name] = (min if ARROWS[name] == "↓" else max)(compared)
+    header = ["dataset, model", "strategy", *(f"{name} {ARROWS[name]}" for name in METRICS), *["seeds"] * seeds]
+    lines = [header, ["---"] * len(header)]
+    for key in found:
+        cells = []
+        for name in METRICS:
+            value = values[key][name]
+            text = "–" if value is None else _number(value)
+            if value is not None and key.cell not in SKYLINES and value == best.get((key[:2], name)):
+                text = f"**{text}**"
+            published = paper.get(key, {}).get(name)
+            cells.append(text if published is None else f"{text} ({_number(published)})")
+        lines.append([f"{key.dataset}, {key.model}", key.cell, *cells, *[str(len(runs[key]))] * seeds])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def render(results: Path = RESULTS) -> str:
+    """The page of results."""
+    runs, rows = read_runs(results), read_tables(results)
     parts = [HEAD]
-    for table, title in TITLES.items():
+    for number, title in TITLES.items():
+        chosen = [row for row in rows if row.table == number]
         parts.append(f"## {title}\n")
-        for dataset, model in dict.fromkeys((cell.dataset, cell.model) for cell in CELLS if cell.table == table):
-            cells = [cell for cell in CELLS if (cell.table, cell.dataset, cell.model) == (table, dataset, model)]
-            parts.append(_table(f"{dataset}, {model}", cells, runs))
+        parts.append(table([row.key for row in chosen], runs, {row.key: row.paper for row in chosen}))
+        missing = [f"{row.key.dataset} {row.key.cell}" for row in chosen if row.key not in runs]
+        if missing:
+            parts.append(f"Not run: {', '.join(missing)}.\n")
+    parts += ["## Beyond the paper\n", table(BEYOND, runs, {})]
     notes = results / "notes.md"
     if notes.exists():
-        parts.append(FIGURE.sub(lambda found: _quoted(found, runs), notes.read_text()))
-    parts.append(_provenance(runs))
-    page.write_text("\n".join(parts))
+        parts.append(FIGURE.sub(lambda found: quote(found, runs), notes.read_text(encoding="utf-8")))
+    return "\n".join(parts)
 
 
-def excerpt(name: str, results: Path) -> str:
-    """One of :data:`EXCERPTS`, from the same files and in the same form as the page."""
-    runs = _load(results)
-    tables = []
-    for dataset, model, names in EXCERPTS[name]:
-        # Several tables may show a cell; the first has the most of its figures.
-        by_name = {cell.name: cell for cell in reversed(CELLS) if (cell.dataset, cell.model) == (dataset, model)}
-        tables.append(_table(f"{dataset}, {model}", [by_name[cell] for cell in names], runs))
-    return "\n".join(tables)
+def quote(found: re.Match[str], runs: Runs) -> str:
+    """A figure of the notes."""
+    dataset, model, cell, column = found.groups()
+    value = mean(runs.get(Key(dataset, model, cell), []), column)
+    if value is None:
+        raise SystemExit(f"the notes quote a figure that was not measured: {found[0]}")
+    return _number(value)
 
 
-def fill_excerpts(page: Path, results: Path) -> str:
-    """The text of a page with its excerpts as they should be."""
-    return REGION.sub(lambda found: found[1] + excerpt(found["name"], results) + found[3], page.read_text())
+def fill(page: Path, results: Path = RESULTS) -> str:
+    """The text of README with its table."""
+    paper = {row.key: row.paper for row in read_tables(results) if row.table == 2}
+    made = table(MAIN, read_runs(results), paper, seeds=False)
+    return REGION.sub(lambda found: found[1] + made + found[2], page.read_text(encoding="utf-8"))
 
 
-def _load(results: Path) -> dict[str, list[dict[str, Any]]]:
-    """All runs by the key of their cell."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted(results.glob("*.json")):
-        runs.setdefault(path.stem.rsplit("-", 1)[0], []).append(json.loads(path.read_text()))
-    return runs
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
 
 
-def _table(title: str, cells: list[Cell], runs: dict[str, list[dict[str, Any]]]) -> str:
-    header = [
-        title,
-        *(f"{name} {ARROWS[name]} paper / ours / Δ" for name in METRICS),
-        "data size",
-        "s / epoch",
-        "seeds",
-    ]
-    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
-    for cell in cells:
-        found = runs.get(cell.key, [])
-        shown = [_figure(cell, found, name) for name in METRICS]
-        if found:
-            size = statistics.mean(run["summary"]["data_size"] for run in found)
-            seconds = [run["summary"]["epoch_seconds"] for run in found if run["summary"]["epoch_seconds"] is not None]
-            # What sees the future learns nothing step by step.
-            shown_size = "–" if cell.strategy().sees_future else f"{size / 1e6:.2f}M"
-            cost = [shown_size, f"{statistics.mean(seconds):.2f}" if seconds else "–", str(len(found))]
-        else:
-            cost = ["", "", "*not\N{NO-BREAK SPACE}run*"]
-        # A mean and its deviation stay on one line.
-        lines.append(
-            f"| {cell.name} | {' | '.join(shown + cost)} |".replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
-        )
-    return "\n".join(lines) + "\n"
+def main() -> None:
+    (REPOSITORY / "docs" / "results.md").write_text(render(), encoding="utf-8")
+    readme = REPOSITORY / "README.md"
+    readme.write_text(fill(readme), encoding="utf-8")
 
 
-def _quoted(found: re.Match[str], runs: dict[str, list[dict[str, Any]]]) -> str:
-    """One metric of a cell or all four: means over its seeds, or the paper's."""
-    key = found["key"]
-    names = METRICS if found["metric"] is None else (found["metric"],)
-    if found["paper"]:
-        return _joined([{cell.key: cell for cell in reversed(CELLS)}[key].paper[name][0] for name in names])
-    if key not in runs:
-        raise SystemExit(f"the notes name a cell that has not been run: {key}")
-    summaries = [run["summary"] for run in runs[key]]
-    own = [OURS.get(name, name) for name in names]
-    # Not every run has every metric: some are older.
-    means = [statistics.mean(summary[name] for summary in summaries if name in summary) for name in own]
-    return _joined(means)
-
-
-def _joined(figures: list[float]) -> str:
-    return " / ".join(f"{figure:.2f}".replace("-", "−") for figure in figures)
-
-
-def _figure(cell: Cell, runs: list[dict[str, Any]], name: str) -> str:
-    paper = cell.paper.get(name)
-    published = "–" if paper is None else f"{paper[0]:.2f}" + (f" ± {paper[1]:.2f}" if paper[1] is not None else "")
-    found = [run["summary"][OURS.get(name, name)] for run in runs]
-    values = [value for value in found if value is not None]
-    if not values:
-        return f"{published} / –"
-    mean = statistics.mean(values)
-    ours = f"**{mean:.2f}**" + (f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else "")
-    return f"{published} / {ours}" + ("" if paper is None else f" / {mean - paper[0]:+.2f}")
-
-
-def _provenance(runs: dict[str, list[dict[str, Any]]]) -> str:
-    lines = ["## Where the figures come from\n", "| run | seed | commit | minutes | command |", "|---|---|---|---|---|"]
-    for key, found in sorted(runs.items()):
-        lines += [
-            f"| {key} | {run['seed']} | `{run['commit']}` | {run['minutes']} | `{run['command']}` |" for run in found
-        ]
-    return "\n".join(lines) + "\n"
+if __name__ == "__main__":
+    main()

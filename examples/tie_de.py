@@ -1,4 +1,4 @@
-"""TIE on diachronic embeddings: `python examples/tie_de.py --help`."""
+"""TIE with diachronic embeddings (DE). Usage: `python examples/tie_de.py --help`."""
 
 from common import run
 

@@ -1,4 +1,4 @@
-"""TIE on hyperplanes in time: `python examples/tie_hyte.py --help`."""
+"""TIE with hyperplanes in time (HyTE). Usage: `python examples/tie_hyte.py --help`."""
 
 from common import run
 

@@ -6,6 +6,8 @@ import configparser
 import re
 import shlex
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -16,7 +18,7 @@ from torch.distributed.run import get_args_parser
 from tkg_incremental.cli import main, make_parser
 
 REPOSITORY = Path(__file__).parents[1]
-# What measurements write has no code in it; what is below a folder is built.
+# The pages of the API, in a folder of their own, have no code blocks.
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 FENCE = re.compile(
@@ -29,10 +31,11 @@ class Block(NamedTuple):
     """A fenced block.
 
     Args:
-        language: What stands after the fence.
-        text: What stands in it.
+        language: The word after the fence.
+        text: The content.
         line: The line of the page it begins at.
-        note: A comment just before it: ``file: NAME`` is a file to write, ``parse only`` a command not to run.
+        note: A comment just before it: ``file: NAME`` is a file to write, ``parse only`` a command not to run,
+            ``output`` what the Python block before it prints.
     """
 
     language: str
@@ -56,17 +59,22 @@ def run_page(page: Path, folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.chdir(folder)
     module = ModuleType("page")
     patch.setitem(sys.modules, "page", module)  # where dataclasses look their names up
+    printed = ""
     for block in blocks_of(page):
-        if block.note.startswith("file: "):
+        if block.note == "output":
+            assert printed == block.text, f"{page.name}, line {block.line}: the block before prints\n{printed}"
+        elif block.note.startswith("file: "):
             Path(block.note.removeprefix("file: ")).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            # With the lines above it, so that a traceback points at the page.
-            exec(compile("\n" * block.line + block.text, str(page), "exec"), module.__dict__)
+            # With empty lines above it, so that a traceback points at the page.
+            with redirect_stdout(StringIO()) as out:
+                exec(compile("\n" * block.line + block.text, str(page), "exec"), module.__dict__)
+            printed = out.getvalue()
         elif block.language == "console":
             for command in commands_of(block):
                 check_command(command, run="parse only" not in block.note)
         else:
-            raise AssertionError(f"{page.name}, line {block.line}: nothing is known about blocks of {block.language!r}")
+            raise AssertionError(f"{page.name}, line {block.line}: blocks of {block.language!r} cannot be run")
 
 
 def commands_of(block: Block) -> list[list[str]]:
@@ -76,7 +84,7 @@ def commands_of(block: Block) -> list[list[str]]:
 
 
 def check_command(words: list[str], run: bool) -> None:
-    """Runs our own command; of the others, checks that what they name is there."""
+    """Runs ``tkg-incremental``; checks for other commands that the targets, scripts and flags they name exist."""
     while "=" in words[0]:  # variables of the environment
         words = words[1:]
     match words:
@@ -92,7 +100,7 @@ def check_command(words: list[str], run: bool) -> None:
         case ["sbatch", *_, script]:
             lines = Path(script).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
             (line,) = [line for line in lines if line.startswith("srun ")]
-            # Variables of the job are not known here; those that stand alone may be nothing.
+            # Variables of the job have no value here; those that stand alone may be empty.
             check_command([word for word in shlex.split(line)[1:] if not word.startswith("$resume")], run=False)
         case ["make", target, *_]:
             assert re.search(rf"^{target}:", (REPOSITORY / "Makefile").read_text(), re.MULTILINE), target
@@ -106,7 +114,7 @@ def check_command(words: list[str], run: bool) -> None:
         case ["git", "clone", *_] | ["cd", _] | ["export", _]:
             pass
         case _:
-            raise AssertionError(f"nothing is known about the command {shlex.join(words)!r}")
+            raise AssertionError(f"commands like {shlex.join(words)!r} cannot be checked")
 
 
 def extras() -> set[str]:

@@ -1,4 +1,4 @@
-"""A run of a second from raw files to metrics, for tests that interrupt, damage or repeat it."""
+"""A run of about a second from raw files to metrics, for tests that interrupt, damage or repeat it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST, YEARS, ENTITIES = 1990, 10, 30
 
 
 def raw_files() -> dict[str, str]:
-    """Enough dates in every year to make it a step; the padding makes downloads of several chunks."""
+    """Every year has enough dates to be a step; the padding gives downloads of several chunks."""
     source = random.Random(0)
 
     def facts(count: int) -> str:

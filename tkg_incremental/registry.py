@@ -1,29 +1,26 @@
-"""Datasets, models and strategies by name: what a command line or a configuration file says."""
+"""Datasets, models and strategies by name, for command lines and configuration files.
+
+The tables are plain names, so that they can be listed without importing torch.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tkg_incremental.datasets import SyntheticTKG, TKGDataset, Wikidata12k, WorldLeaders, YAGO11k
-from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.zoo import ZOO
-from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, Strategy, Supersede
-
-#: Datasets that need nothing but a folder. A user's own facts come in with ``TabularTKG``.
-DATASETS: dict[str, type[TKGDataset]] = {
-    "WorldLeaders": WorldLeaders,
-    "Wikidata12k": Wikidata12k,
-    "YAGO11k": YAGO11k,
-    "SyntheticTKG": SyntheticTKG,
-}
+if TYPE_CHECKING:
+    from tkg_incremental.datasets import TKGDataset
+    from tkg_incremental.models import TKGModel
+    from tkg_incremental.strategies import Strategy
 
 
-class Size(NamedTuple):
-    """What a dataset counts as published, without opening it."""
+class DatasetInfo(NamedTuple):
+    """A dataset in one line, and its sizes as published (quads per split)."""
 
+    summary: str
     entities: int
     relations: int
     steps: int
@@ -32,59 +29,66 @@ class Size(NamedTuple):
     test: int
 
 
-class About(NamedTuple):
-    """What a dataset is, in a line, and how large."""
-
-    summary: str
-    size: Size
-
-
-ABOUT: dict[str, About] = {
-    "WorldLeaders": About("who led which country; comes with the package", Size(990, 11, 75, 53181, 3748, 3851)),
-    "Wikidata12k": About(
-        "facts of Wikidata with intervals; downloaded when first used", Size(12554, 24, 78, 257542, 20764, 19746)
+#: Datasets that need nothing but a folder. Your own facts are read by :class:`~tkg_incremental.datasets.TabularTKG`.
+DATASETS: dict[str, DatasetInfo] = {
+    "WorldLeaders": DatasetInfo("leaders of countries; included in the package", 990, 11, 75, 53181, 3748, 3851),
+    "Wikidata12k": DatasetInfo(
+        "facts of Wikidata with intervals; downloaded on first use", 12554, 24, 78, 257542, 20764, 19746
     ),
-    "YAGO11k": About(
-        "facts of YAGO with intervals; downloaded when first used", Size(10623, 10, 61, 215894, 23197, 22567)
+    "YAGO11k": DatasetInfo(
+        "facts of YAGO with intervals; downloaded on first use", 10623, 10, 61, 215894, 23197, 22567
     ),
-    "SyntheticTKG": About("made up, with a structure one can learn", Size(1000, 10, 20, 40000, 3993, 4030)),
+    "ICEWS14": DatasetInfo("events of 2014 by day; downloaded on first use", 7128, 230, 365, 72826, 8941, 8963),
+    "ICEWS0515": DatasetInfo(
+        "events of 2005 to 2015 by day; downloaded on first use", 10488, 251, 4017, 368962, 46275, 46092
+    ),
+    "SyntheticTKG": DatasetInfo("generated, with a structure that can be learnt", 1000, 10, 20, 40000, 3993, 4030),
 }
-MODELS: dict[str, type[TKGModel]] = ZOO
-STRATEGIES: dict[str, type[Strategy]] = {
-    "ft": FT,
-    "tr": TR,
-    "tie": TIE,
-    "fb": FB,
-    "fb_future": FBFuture,
-    "agem": AGEM,
-    "supersede": Supersede,
+#: Models of the zoo.
+MODELS = ("DE", "HyTE", "Static", "TComplEx", "TNTComplEx", "ChronoR", "TTransE", "TeRo", "CalendarDE")
+#: Strategies: class and summary.
+STRATEGIES = {
+    "ft": ("FT", "fine-tuning on the added facts"),
+    "tr": ("TR", "ft with temporal regularization towards the step before"),
+    "tie": ("TIE", "tr with replay of past facts and a loss for deleted facts"),
+    "fb": ("FB", "full batch: all facts of the last steps; slow, a skyline"),
+    "fb_future": ("FBFuture", "all facts of all steps at once, future ones included; a skyline"),
+    "agem": ("AGEM", "tie with A-GEM's gradient projection instead of the replay loss"),
+    "supersede": ("Supersede", "tie with a contrast between current facts and the facts they replaced"),
 }
+DECODERS = ("complex", "distmult", "simple", "transe")
 
 
 def make_dataset(name: str, root: str | Path) -> TKGDataset:
-    """A dataset by its name, kept in a folder of that name below ``root``."""
-    kind: Any = _pick(DATASETS, name, "dataset")
-    return kind(Path(root) / name)
+    """A dataset by its name, stored in a folder of that name below ``root``."""
+    check_name(name, DATASETS, "dataset")
+    return getattr(import_module("tkg_incremental.datasets"), name)(Path(root) / name)
 
 
 def make_model(name: str, dataset: TKGDataset, hidden_channels: int = 128, **options: Any) -> TKGModel:
-    """A model of the zoo by its name, made for a dataset."""
-    return _pick(MODELS, name, "model").from_dataset(dataset, hidden_channels, **options)
-
-
-def takes(model: str, option: str) -> bool:
-    """Whether a model of the zoo has an option."""
-    return option in inspect.signature(_pick(MODELS, model, "model")).parameters
+    """A model by its name, for a dataset."""
+    check_name(name, MODELS, "model")
+    return getattr(import_module("tkg_incremental.models"), name).from_dataset(dataset, hidden_channels, **options)
 
 
 def make_strategy(name: str, **options: Any) -> Strategy:
-    """A strategy by its name, with those of ``options`` it knows; a replay sampling means nothing to fine-tuning."""
-    kind: Any = _pick(STRATEGIES, name, "strategy")
-    known = inspect.signature(kind.__init__).parameters
-    return kind(**{key: value for key, value in options.items() if key in known})
+    """A strategy by its name."""
+    check_name(name, STRATEGIES, "strategy")
+    return getattr(import_module("tkg_incremental.strategies"), STRATEGIES[name][0])(**options)
 
 
-def _pick(choices: Mapping[str, Any], name: str, what: str) -> Any:
-    if name not in choices:
-        raise ValueError(f"{what} must be one of {', '.join(choices)} (got {name!r})")
-    return choices[name]
+def check_name(name: str, known: Iterable[str], what: str) -> None:
+    """Raises an error that suggests the nearest names."""
+    names = list(known)
+    if name not in names:
+        raise ValueError(f"{what} must be one of {', '.join(names)} (got {name!r}{did_you_mean(name, names)})")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint with the nearest names, or nothing.
+
+    >>> did_you_mean("trian", ["train", "query"])
+    '; did you mean train?'
+    """
+    near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -1,5 +1,6 @@
 """Every way a line can be wrong, in the plain reader and in the format of the published benchmarks."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,24 @@ def test_bad_files(file: Path, content: bytes, line: int | None, problem: str) -
     assert (error.value.path, error.value.line, error.value.problem) == (file, line, problem)
 
 
-def test_a_quote_that_is_not_closed(file: Path) -> None:
-    file.write_text('a,b\n"c,d\n')
-    with pytest.raises(DataError, match="line 2: expected quoted fields that end on their line"):
+@pytest.mark.parametrize("text", ['a,b\n"c,d\ne,f\n', 'a,b\n"c"x,d\n'])
+def test_a_quote_that_is_not_closed(file: Path, text: str) -> None:
+    file.write_text(text)
+    with pytest.raises(DataError, match="line 2: expected fields that are quoted as in CSV files"):
         list(read_fields(file, (2,), ","))
+
+
+def test_quoted_fields_that_span_lines(file: Path) -> None:
+    file.write_text('a,"b\nc\n\nd"\n\n,\ne,f\ng\n')
+    fields = read_fields(file, (2,), ",")
+    assert [next(fields), next(fields)] == [(1, ["a", "b\nc\n\nd"]), (7, ["e", "f"])]
+    with pytest.raises(DataError, match="line 8: expected 2 columns"):
+        next(fields)
+
+
+def test_errors_survive_a_process_boundary() -> None:
+    error = pickle.loads(pickle.dumps(DataError("f", 3, "expected more", "row")))
+    assert str(error) == "f, row 3: expected more"
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", " 1", "٣", "1e3"])

@@ -13,6 +13,7 @@ from oracles import rows_of
 
 from tkg_incremental.data import TimeAxis
 from tkg_incremental.datasets import DataError, TabularTKG
+from tkg_incremental.datasets.options import CountBins, Holdout, ReadOptions
 
 LEADERS = [
     ("Trump", "president of", "US", "2017", "2020"),
@@ -45,7 +46,7 @@ EXPECTED = (
 
 
 def test_intervals(tmp_path: Path) -> None:
-    dataset = TabularTKG(train=write(tmp_path / "facts.tsv", LEADERS))
+    dataset = TabularTKG(write(tmp_path / "facts.tsv", LEADERS))
     assert str(dataset) == "TabularTKG(5 steps 2017 … 2021, 4 entities, 2 relations, 10 / 0 / 0 rows)"
     assert named_rows(dataset) == EXPECTED
 
@@ -53,51 +54,53 @@ def test_intervals(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", ["", "-", "?", "####-##-##", "None", "NaN", "null"])
 def test_open_ends(tmp_path: Path, mark: str) -> None:
     lines = [tuple(field or mark for field in line) for line in LEADERS]
-    assert named_rows(TabularTKG(train=write(tmp_path / "facts.tsv", lines))) == EXPECTED
+    assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED
 
 
 def test_header_in_another_order(tmp_path: Path) -> None:
     lines = [("Until", "note", "Object", "relation", "since", "subject")]
     lines += [(end, "x", tail, rel, start, head) for head, rel, tail, start, end in LEADERS]
-    assert named_rows(TabularTKG(train=write(tmp_path / "facts.tsv", lines))) == EXPECTED
+    assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED
 
 
 def test_named_columns(tmp_path: Path) -> None:
     lines = [(start, "x", head, rel, tail, end) for head, rel, tail, start, end in LEADERS]
     columns = ["start", "-", "head", "rel", "tail", "end"]
-    assert named_rows(TabularTKG(train=write(tmp_path / "facts.tsv", lines), columns=columns)) == EXPECTED
+    assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines), read=ReadOptions(columns=columns))) == EXPECTED
     with pytest.raises(ValueError, match="columns must name all of"):
-        TabularTKG(train=tmp_path / "facts.tsv", columns=["head", "rel", "tail"])
+        TabularTKG(tmp_path / "facts.tsv", read=ReadOptions(columns=["head", "rel", "tail"]))
 
 
 def test_csv(tmp_path: Path) -> None:
     quoted = [tuple(f'"{field}"' for field in line) for line in LEADERS]
-    assert named_rows(TabularTKG(train=write(tmp_path / "facts.csv", quoted, ","))) == EXPECTED
+    assert named_rows(TabularTKG(write(tmp_path / "facts.csv", quoted, ","))) == EXPECTED
     semicolons = write(tmp_path / "facts.txt", quoted, ";")
-    assert named_rows(TabularTKG(train=semicolons, delimiter=";")) == EXPECTED
+    assert named_rows(TabularTKG(semicolons)) == EXPECTED
 
 
 def test_points_in_time(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.tsv", [("a", "r", "b", "2001-05-06"), ("b", "r", "a", "2003")])
-    assert named_rows(TabularTKG(train=path)) == {("a", "r", "b", "2001"), ("b", "r", "a", "2003")}
-    assert TabularTKG(train=path).num_steps == 3
+    assert named_rows(TabularTKG(path)) == {("a", "r", "b", "2001"), ("b", "r", "a", "2003")}
+    assert TabularTKG(path).num_steps == 3
 
 
 def test_data_frame(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     names = ["head", "rel", "tail", "start", "end"]
     frame = pandas.DataFrame(LEADERS, columns=names)
-    assert named_rows(TabularTKG(train=frame)) == EXPECTED
+    assert named_rows(TabularTKG(frame)) == EXPECTED
     # As pandas reads it: years as numbers with gaps, or as time stamps.
     numbers = frame.assign(start=[2017.0, 2021.0, None], end=[2020.0, None, None])
-    assert named_rows(TabularTKG(train=numbers)) == EXPECTED
+    assert named_rows(TabularTKG(numbers)) == EXPECTED
     stamps = frame.assign(**{name: pandas.to_datetime(frame[name], format="%Y") for name in ("start", "end")})
-    assert named_rows(TabularTKG(train=stamps, root=tmp_path)) == EXPECTED
-    assert named_rows(TabularTKG(train=stamps, root=tmp_path)) == EXPECTED
-    with pytest.raises(DataError, match="<DataFrame>, line 2: expected a year"):
-        TabularTKG(train=frame.assign(start=["2017", "soon", "2018"]))
+    assert named_rows(TabularTKG(stamps, root=tmp_path)) == EXPECTED
+    assert named_rows(TabularTKG(stamps, root=tmp_path)) == EXPECTED
+    with pytest.raises(
+        DataError, match="<DataFrame>, row 2: expected a date such as 2024-01-05, 2024-01 or 2024 .got 'soon'"
+    ):
+        TabularTKG(frame.assign(start=["2017", "soon", "2018"]))
     with pytest.raises(DataError, match="expected the 4 columns head, rel, tail, time"):
-        TabularTKG(train=frame[["head", "rel"]])
+        TabularTKG(frame[["head", "rel"]])
 
 
 class Frame:
@@ -117,7 +120,7 @@ def test_anything_like_a_data_frame() -> None:
         ("Biden", "r", "US", stamp, None),
         ("x", "r", "US", float("nan"), ""),
     ]
-    dataset = TabularTKG(train=Frame(["head", "rel", "tail", "start", "end"], rows))
+    dataset = TabularTKG(Frame(["head", "rel", "tail", "start", "end"], rows))
     assert {row for row in named_rows(dataset) if row[0] != "x"} == {
         (head, "r", "US", year) for head, _, _, year in EXPECTED if head in ("Trump", "Biden")
     }
@@ -129,12 +132,12 @@ def test_anything_like_a_data_frame() -> None:
 
 def test_ids(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.tsv", [("3", "1", "0", "2001"), ("0", "0", "3", "2002")])
-    dataset = TabularTKG(train=path, ids=True)
+    dataset = TabularTKG(path, unit="year", read=ReadOptions(ids=True))
     assert (dataset.num_entities, dataset.num_relations) == (4, 2)
     assert dataset.entity_names == ["0", "1", "2", "3"]
     assert rows_of(dataset.timeline.train.rows) == [(0, 0, 3, 1), (3, 1, 0, 0)]
     names = write(tmp_path / "entity2id.txt", [("d", "3"), ("a", "0"), ("b", "1"), ("c", "2"), ("e", "4")])
-    named = TabularTKG(train=path, ids=True, entities=names, relations=["is", "was"])
+    named = TabularTKG(path, read=ReadOptions(ids=True, entities=names, relations=["is", "was"]))
     assert named_rows(named) == {("d", "was", "a", "2001"), ("a", "is", "d", "2002")}
     assert named.num_entities == 5
 
@@ -142,7 +145,7 @@ def test_ids(tmp_path: Path) -> None:
 def test_names_that_are_given(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.tsv", LEADERS)
     names = ["US", "Biden", "Trump", "Washington, D.C.", "Obama"]
-    dataset = TabularTKG(train=path, entities=names)
+    dataset = TabularTKG(path, read=ReadOptions(entities=names))
     assert dataset.entity_names == names
     assert named_rows(dataset) == EXPECTED
 
@@ -152,14 +155,14 @@ def test_names_that_are_given(tmp_path: Path) -> None:
 
 def test_days(tmp_path: Path) -> None:
     lines = [("a", "r", "b", "2020-02-28", "2020-03-01"), ("b", "r", "a", "2020-02-29", "-")]
-    dataset = TabularTKG(train=write(tmp_path / "facts.tsv", lines), binning="day")
+    dataset = TabularTKG(write(tmp_path / "facts.tsv", lines), unit="day")
     assert dataset.timeline.labels == ["2020-02-28", "2020-02-29", "2020-03-01"]
     assert len(dataset.timeline.train) == 5
     assert dataset.step_of("2020-02-29") == 1
 
 
 def test_index(tmp_path: Path) -> None:
-    dataset = TabularTKG(train=write(tmp_path / "f.tsv", [("a", "r", "b", "1", "3")]), binning="index")
+    dataset = TabularTKG(write(tmp_path / "f.tsv", [("a", "r", "b", "1", "3")]), unit="index")
     assert dataset.timeline.labels == ["0", "1", "2", "3"]
     assert rows_of(dataset.timeline.train.rows) == [(0, 0, 1, 1), (0, 0, 1, 2), (0, 0, 1, 3)]
 
@@ -168,7 +171,7 @@ def test_count(tmp_path: Path) -> None:
     train = write(tmp_path / "train.tsv", [("a", "r", "b", year, year) for year in ("1990", "1992", "1995", "1999")])
     # Starts and ends count alike, so each year counts 2; what lies outside goes to the outermost steps.
     val = write(tmp_path / "val.tsv", [("a", "r", "b", "1980", "2005"), ("a", "r", "b", "1993", "1993")])
-    dataset = TabularTKG(train=train, val=val, binning="count", threshold=3)
+    dataset = TabularTKG(train, val=val, binning=CountBins(3))
     assert dataset.timeline.labels == ["1980–1992", "1993–2005"]
     assert rows_of(dataset.timeline.train.rows) == [(0, 0, 1, 0), (0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
     assert rows_of(dataset.timeline.val.rows) == [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
@@ -176,15 +179,15 @@ def test_count(tmp_path: Path) -> None:
 
 def test_given_steps(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.tsv", LEADERS)
-    dataset = TabularTKG(train=path, binning=[2000, "2018", 2020])
+    dataset = TabularTKG(path, binning=[2000, "2018", 2020])
     assert dataset.timeline.labels == ["2000–2017", "2018–2019", "2020–2021"]
     assert len(dataset.timeline.train) == 3 + 1 + 3
     # A fact reaches as far as the steps do.
     axis = TimeAxis((2018, 2019), (2018, 2019))
     for fact in (LEADERS[0], LEADERS[2]):
-        assert len(TabularTKG(train=write(path, [fact]), binning=axis).timeline.train) == 2
+        assert len(TabularTKG(write(path, [fact]), binning=axis).timeline.train) == 2
     days = write(tmp_path / "days.tsv", [("a", "r", "b", "2020-01-05")])
-    assert TabularTKG(train=days, binning=["2020-01-01", "2020-01-04"], unit="day").timeline.labels == [
+    assert TabularTKG(days, binning=["2020-01-01", "2020-01-04"]).timeline.labels == [
         "2020-01-01–2020-01-03",
         "2020-01-04–2020-01-05",
     ]
@@ -197,7 +200,7 @@ def test_own_splits(tmp_path: Path) -> None:
     splits = {
         name: write(tmp_path / name, [line]) for name, line in zip(("train", "val", "test"), LEADERS, strict=True)
     }
-    dataset = TabularTKG(**splits)
+    dataset = TabularTKG(splits["train"], splits["val"], splits["test"])
     assert [len(dataset.timeline.split(name)) for name in splits] == [4, 1, 5]
     assert named_rows(dataset, "test") == {row for row in EXPECTED if row[1] == "capital of"}
 
@@ -205,7 +208,7 @@ def test_own_splits(tmp_path: Path) -> None:
 def test_seeded_split_never_divides_a_fact(tmp_path: Path) -> None:
     lines = [(f"e{i % 25}", "r", f"f{i % 20}", str(2000 + i % 7)) for i in range(400)]
     path = write(tmp_path / "facts.tsv", lines)
-    one, same, other = (TabularTKG(path, val_share=0.2, test_share=0.3, seed=seed) for seed in (0, 0, 1))
+    one, same, other = (TabularTKG(path, holdout=Holdout(0.2, 0.3, seed)) for seed in (0, 0, 1))
     triples = {name: {row[:3] for row in named_rows(one, name)} for name in ("train", "val", "test")}
     assert {name: len(part) for name, part in triples.items()} == {"train": 50, "val": 20, "test": 30}
     assert len(triples["train"] | triples["val"] | triples["test"]) == 100
@@ -223,17 +226,17 @@ def test_cached_by_content_and_options(tmp_path: Path) -> None:
     def files() -> int:
         return len(list((root / "processed").iterdir()))
 
-    assert named_rows(TabularTKG(train=path, root=root)) == named_rows(TabularTKG(train=path, root=root)) == EXPECTED
+    assert named_rows(TabularTKG(path, root=root)) == named_rows(TabularTKG(path, root=root)) == EXPECTED
     assert files() == 1
-    TabularTKG(train=path, root=root, binning="count")
-    TabularTKG(path, root=root)
-    TabularTKG(path, root=root, seed=1)
+    TabularTKG(path, root=root, binning="count")
+    TabularTKG(path, root=root, holdout=0.5)
+    TabularTKG(path, root=root, holdout=Holdout(0.25, 0.25, seed=1))
     assert files() == 4
     write(path, LEADERS[:2])
-    assert len(named_rows(TabularTKG(train=path, root=root))) == 5
+    assert len(named_rows(TabularTKG(path, root=root))) == 5
     assert files() == 5
     # The same bytes elsewhere are the same dataset.
-    TabularTKG(train=write(tmp_path / "moved.tsv", LEADERS), root=root)
+    TabularTKG(write(tmp_path / "moved.tsv", LEADERS), root=root)
     assert files() == 5
 
 
@@ -257,10 +260,10 @@ FINE = "a\tr\tb\t2000\t2001\n"
         (FINE + "\tr\tb\t2000\t2001\n", 2, "expected a head (got an empty field)"),
         (FINE + "a\t \tb\t2000\t2001\n", 2, "expected a rel (got an empty field)"),
         (FINE + "a\tr\t\t2000\t2001\n", 2, "expected a tail (got an empty field)"),
-        (FINE + "a\tr\tb\tsoon\t2001\n", 2, "expected a year or a date YYYY-MM-DD (got 'soon')"),
+        (FINE + "a\tr\tb\tsoon\t2001\n", 2, "expected a date such as 2024-01-05, 2024-01 or 2024 (got 'soon')"),
         (FINE + "a\tr\tb\t2000\t2001-02-29\n", 2, "expected a date that exists (got '2001-02-29': day "),
         (FINE + "a\tr\tb\t2002\t2001\n", 2, "expected a start that is not after the end (got 2002 … 2001)"),
-        ("a\tr\tb\t2000\na\tr\tb\t\n", 2, "expected a year or a date YYYY-MM-DD (got '')"),
+        ("a\tr\tb\t2000\na\tr\tb\t\n", 2, "expected a time (got an empty field)"),
         ("a\tr\tb\t\t\n", None, "expected a fact with a start or an end"),
     ],
 )
@@ -283,27 +286,31 @@ def test_wrong_encoding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "options", "problem"),
     [
-        (("x", "0", "1", "2000"), {"ids": True}, "expected the entity's id as a number (got 'x')"),
-        (("0", "0.5", "1", "2000"), {"ids": True}, "expected the relation's id as a number (got '0.5')"),
-        (("0", "0", "999999999", "2000"), {"ids": True}, "expected the entity's id below 100000000"),
+        (("x", "0", "1", "2000"), {"read": ReadOptions(ids=True)}, "expected the entity's id as a number (got 'x')"),
+        (
+            ("0", "0.5", "1", "2000"),
+            {"read": ReadOptions(ids=True)},
+            "expected the relation's id as a number (got '0.5')",
+        ),
+        (("0", "0", "999999999", "2000"), {"read": ReadOptions(ids=True)}, "expected the entity's id below 100000000"),
         (
             ("0", "0", "2", "2000"),
-            {"ids": True, "entities": ["a", "b"]},
+            {"read": ReadOptions(ids=True, entities=["a", "b"])},
             "expected the entity's id below 2 (got 2)",
         ),
         (
             ("Grmany", "0", "0", "2000"),
-            {"entities": ["0", "1", "Germany"]},
+            {"read": ReadOptions(entities=["0", "1", "Germany"])},
             "expected a known entity (no entity is ",
         ),
         (
             ("0", "7", "1", "2000"),
-            {"relations": ["0"]},
+            {"read": ReadOptions(relations=["0"])},
             "expected a known relation (no relation is called '7')",
         ),
-        (("0", "0", "1", "2000"), {"binning": "day"}, "expected a date YYYY-MM-DD (got '2000')"),
-        (("0", "0", "1", "-2"), {"binning": "index"}, "expected a step that is not negative (got -2)"),
-        (("0", "0", "1", "2000-01-01"), {"binning": "index"}, "expected an integer (got '2000-01-01')"),
+        (("0", "0", "1", "2000"), {"unit": "day"}, "expected a date YYYY-MM-DD (got '2000')"),
+        (("0", "0", "1", "-2"), {"unit": "index"}, "expected a step that is not negative (got -2)"),
+        (("0", "0", "1", "2000-01-01"), {"unit": "index"}, "expected an integer (got '2000-01-01')"),
         (("0", "0", "1", "2006"), {"binning": TimeAxis((2000,), (2005,))}, "expected a time in 2000–2005"),
         (
             ("0", "0", "1", "1999"),
@@ -315,33 +322,33 @@ def test_wrong_encoding(tmp_path: Path) -> None:
 def test_bad_lines_for_the_options(
     tmp_path: Path, line: tuple[str, ...], options: dict[str, Any], problem: str
 ) -> None:
-    binning = options.get("binning", "year")
-    fine = {"day": "2000-01-01", "index": "3"}.get(binning if isinstance(binning, str) else "", "2000")
+    fine = {"day": "2000-01-01", "index": "3"}.get(options.get("unit", "year"), "2000")
     path = write(tmp_path / "facts.tsv", [("0", "0", "1", fine), line])
     with pytest.raises(DataError) as error:
-        TabularTKG(path, **options)
+        TabularTKG(path, **{"unit": "auto", **options})
     assert str(error.value).startswith(f"{path}, line 2: {problem}")
 
 
 def test_the_error_names_the_split_it_is_in(tmp_path: Path) -> None:
     train, val = write(tmp_path / "train.tsv", LEADERS), write(tmp_path / "val.tsv", [("a", "b", "c", "d")])
-    with pytest.raises(DataError, match=r"val\.tsv, line 1: expected a year"):
-        TabularTKG(train=train, val=val)
+    with pytest.raises(DataError, match=r"val\.tsv, line 1: expected a date"):
+        TabularTKG(train, val=val)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ValueError, "give either facts"),
-        ({"facts": "f.tsv", "train": "f.tsv"}, ValueError, "give either facts"),
-        ({"facts": "f.tsv", "val": "f.tsv"}, ValueError, "val and test go with train"),
-        ({"facts": "f.tsv", "binning": "month"}, ValueError, r"binning must be .* \(got 'month'\)"),
-        ({"facts": "f.tsv", "unit": "month"}, ValueError, r"unit must be one of .* \(got 'month'\)"),
-        ({"facts": "f.tsv", "binning": [2000, 1990]}, ValueError, "binning must give the first instants"),
-        ({"facts": "f.tsv", "binning": []}, ValueError, "binning must give the first instants"),
-        ({"facts": "f.tsv", "val_share": 0.7, "test_share": 0.7}, ValueError, "leave something to train"),
+        ({"binning": "month"}, ValueError, r"binning must be .*; a unit goes into unit \(got 'month'\)"),
+        ({"unit": "fortnight"}, ValueError, r"unit must be one of .* \(got 'fortnight'\)"),
+        ({"binning": [2000, 1990]}, ValueError, "binning must give the first instants"),
+        ({"binning": []}, ValueError, "binning must give the first instants"),
+        ({"binning": TimeAxis((1,), (1,)), "unit": "day"}, ValueError, "unit has no effect with a TimeAxis"),
+        ({"unit": "index", "read": ReadOptions(dayfirst=True)}, ValueError, "dayfirst and date_format have no effect"),
+        ({"binning": [2000], "read": ReadOptions(outliers="keep")}, ValueError, "outliers='keep' has no effect"),
+        ({"holdout": 1.0}, ValueError, r"holdout must be at least 0 and less than 1 \(got 1.0\)"),
+        ({"test": "f.tsv", "holdout": 0.1}, ValueError, r"holdout has no effect where val or test are given"),
         ({"facts": "none.tsv"}, FileNotFoundError, "facts must be a file"),
-        ({"train": "f.tsv", "test": "none.tsv"}, FileNotFoundError, "test must be a file"),
+        ({"test": "none.tsv"}, FileNotFoundError, "test must be a file"),
     ],
 )
 def test_bad_options(
@@ -354,7 +361,7 @@ def test_bad_options(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "f.tsv", LEADERS)
     with pytest.raises(error, match=message):
-        TabularTKG(**options)
+        TabularTKG(**{"facts": "f.tsv", **options})
 
 
 @pytest.mark.filterwarnings("error")

@@ -8,27 +8,43 @@ from pathlib import Path
 import pytest
 from pages import PAGES, Block, blocks_of, check_command, commands_of, run_page
 
-README, *OTHERS = PAGES
+from tkg_incremental.cli import main
 
 
 @pytest.fixture(scope="module")
-def after_readme(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of somebody who has done what README says. Its run stands in for the demo on other pages."""
-    folder = tmp_path_factory.mktemp("readme")
-    with pytest.MonkeyPatch.context() as patch:
-        run_page(README, folder, patch)
-    shutil.copytree(folder / "runs" / "leaders", folder / "runs" / "demo")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small run in `runs/demo`, in place of the one that `make demo` writes."""
+    folder = tmp_path_factory.mktemp("demo")
+    small = [
+        "--hidden-channels",
+        "16",
+        "--base-epochs",
+        "1",
+        "--epochs",
+        "1",
+        "--negatives",
+        "20",
+        "--replay-negatives",
+        "20",
+    ]
+    assert main(["train", "--run-dir", str(folder / "runs" / "demo"), *small]) == 0
     return folder
 
 
-def test_readme(after_readme: Path) -> None:
-    assert (after_readme / "runs" / "leaders" / "report.html").exists()
-
-
-@pytest.mark.parametrize("page", [page for page in OTHERS if blocks_of(page)], ids=lambda page: page.stem)
-def test_page(page: Path, after_readme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(after_readme, tmp_path, dirs_exist_ok=True)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.stem)
+def test_page(page: Path, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(demo, tmp_path, dirs_exist_ok=True)
     run_page(page, tmp_path, monkeypatch)
+
+
+def test_recipes_are_short() -> None:
+    """A strategy, an encoder and a dataset take at most 10, 30 and 30 lines."""
+    (page,) = [page for page in PAGES if page.stem == "recipes"]
+    recipes = [block for block in blocks_of(page) if block.note.startswith("recipe: ")]
+    limits = [int(block.note.split()[3]) for block in recipes]
+    assert limits == [10, 30, 30]
+    for block, limit in zip(recipes, limits, strict=True):
+        assert len(block.text.splitlines()) <= limit, f"line {block.line}"
 
 
 def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +53,17 @@ def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(AssertionError) as error:
         run_page(page, tmp_path, monkeypatch)
     assert error.traceback[-1].lineno + 1 == 8
+
+
+@pytest.mark.parametrize("shown", ["1\n", "2\n"])
+def test_output_is_what_the_block_prints(shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```python\nprint(1)\n```\n\n<!-- output -->\n```text\n{shown}```\n")
+    if shown == "1\n":
+        run_page(page, tmp_path, monkeypatch)
+    else:
+        with pytest.raises(AssertionError, match="the block before prints\n1"):
+            run_page(page, tmp_path, monkeypatch)
 
 
 PAGE = """

@@ -1,9 +1,7 @@
-"""No figure of README, of the results or of the page about strategies is typed: they are what the files of the runs
-say."""
+"""The figures of README and of the page of results are those of the files in `results/`."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -12,51 +10,67 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 sys.path.append(str(REPOSITORY / "examples"))  # the examples are scripts, not a package
 
-from paper_page import EXCERPTS, REGION, excerpt, fill_excerpts, render  # noqa: E402
+from paper_page import REGION, fill, render, table  # noqa: E402
+from paper_results import COLUMNS, RESULTS, Key, add_run, read_runs, read_tables  # noqa: E402
 
-RESULTS = REPOSITORY / "docs" / "results"
-PAGES = {"README.md": ["main"], "docs/strategies.md": ["ingredients"]}
+ADVICE = "run: python examples/paper_page.py"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_pages_show_what_was_measured(name: str) -> None:
-    page = REPOSITORY / name
+def test_readme_shows_what_was_measured() -> None:
+    page = REPOSITORY / "README.md"
     text = page.read_text(encoding="utf-8")
-    assert [found["name"] for found in REGION.finditer(text)] == PAGES[name]
-    assert text == fill_excerpts(page, RESULTS), "run: python examples/paper_tables.py --render"
+    assert len(REGION.findall(text)) == 1
+    assert text == fill(page), ADVICE
 
 
-def test_the_page_of_results(tmp_path: Path) -> None:
-    render(RESULTS, tmp_path / "results.md")
-    page = (REPOSITORY / "docs" / "results.md").read_text(encoding="utf-8")
-    assert page == (tmp_path / "results.md").read_text(encoding="utf-8"), (
-        "run: python examples/paper_tables.py --render"
-    )
+def test_the_page_of_results() -> None:
+    assert (REPOSITORY / "docs" / "results.md").read_text(encoding="utf-8") == render(), ADVICE
+
+
+def test_no_cell_has_more_than_two_numbers() -> None:
+    for line in (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("| ") and "(" in line and "**" in line:
+            assert line.count("|") <= 7, line
+
+
+def test_every_run_names_its_seed_commit_and_command() -> None:
+    runs = [run for found in read_runs().values() for run in found]
+    assert len(runs) >= 94
+    for run in runs:
+        assert tuple(run) == COLUMNS
+        assert run["seed"].isdigit()
+        assert run["commit"]
+        assert run["command"].startswith("python examples/")
+
+
+def test_rows_of_the_paper() -> None:
+    rows = read_tables()
+    assert {row.table for row in rows} == set(range(2, 9))
+    found = {row.key: row.paper for row in rows if row.table == 2}
+    assert found[Key("Wikidata12k", "DE", "FT")] == {"C@10": 31.9, "DF@10": 12.5, "RRD": -4.16, "A@10": 36.05}
+
+
+def run_of(cell: str, seed: int, current: float, deleted: float) -> dict[str, object]:
+    figures = {"C@10": current, "DF@10": deleted, "RRD": -2, "A@10": 3}
+    return {"dataset": "Some", "model": "DE", "cell": cell, "seed": seed, **figures}
+
+
+def test_table(tmp_path: Path) -> None:
+    for run in (run_of("FT", 0, 12.25, 1), run_of("FT", 1, 12.75, 1), run_of("TR", 0, 10, 0.5), run_of("FB", 0, 99, 9)):
+        add_run(run, tmp_path)
+    keys = [Key("Some", "DE", cell) for cell in ("FT", "TR", "FB", "not run")]
+    assert table(keys, read_runs(tmp_path), {keys[0]: {"C@10": 11.0}}).splitlines()[2:] == [
+        "| Some, DE | FT | **12.50** (11.00) | 1.00 | **−2.00** | **3.00** | 2 |",
+        "| Some, DE | TR | 10.00 | **0.50** | **−2.00** | **3.00** | 1 |",
+        "| Some, DE | FB | 99.00 | 9.00 | −2.00 | 3.00 | 1 |",
+    ]
 
 
 def test_figures_in_the_notes(tmp_path: Path) -> None:
-    for seed, value in enumerate([12.25, 12.75]):
-        figures = {"C@10": value, "DF@10": 1, "RRD": -2, "A@10 incremental": 3, "data_size": 4, "epoch_seconds": 5}
-        run = {"summary": figures, "seed": seed, "commit": "c", "minutes": 1, "command": "make it"}
-        (tmp_path / f"Wikidata12k-DE-FT-{seed}.json").write_text(json.dumps(run))
-    notes = "All: {Wikidata12k-DE-FT}. One: {Wikidata12k-DE-FT, RRD}. Theirs: {paper: Wikidata12k-DE-FT, A@10}."
-    (tmp_path / "notes.md").write_text(notes)
-    render(tmp_path, tmp_path / "results.md")
-    written = "All: 12.50 / 1.00 / −2.00 / 3.00. One: −2.00. Theirs: 36.05."
-    assert written in (tmp_path / "results.md").read_text()
-    (tmp_path / "notes.md").write_text("{YAGO11k-DE-FT}")
-    with pytest.raises(SystemExit, match="has not been run: YAGO11k-DE-FT"):
-        render(tmp_path, tmp_path / "results.md")
-
-
-@pytest.mark.parametrize("name", EXCERPTS)
-def test_a_run_shows(name: str, tmp_path: Path) -> None:
-    empty = excerpt(name, tmp_path)
-    figures = '"C@10": 12.25, "DF@10": 1, "RRD": null, "A@10 incremental": 2, "data_size": 2e6, "epoch_seconds": 0.5'
-    summary = f"{{{figures}}}"
-    (tmp_path / "Wikidata12k-DE-FT-0.json").write_text(f'{{"summary": {summary}}}')
-    filled = excerpt(name, tmp_path)
-    assert "**12.25**" in filled
-    assert "12.25" not in empty
-    assert filled.count("**") == 3 * 2  # C, DF and A
-    assert filled.count("run*") == empty.count("run*") - 1
+    (tmp_path / "tables.csv").write_text((RESULTS / "tables.csv").read_text())
+    add_run(run_of("FT", 0, 12.25, 1), tmp_path)
+    (tmp_path / "notes.md").write_text("FT has {Some/DE/FT, RRD}.")
+    assert render(tmp_path).endswith("FT has −2.00.")
+    (tmp_path / "notes.md").write_text("{Some/DE/TR, RRD}")
+    with pytest.raises(SystemExit, match="was not measured: {Some/DE/TR, RRD}"):
+        render(tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tkg_incremental import IncrementalTrainer, LearningSettings
+from tkg_incremental import IncrementalTrainer, LearningSettings, TrainerSettings
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.models import DE
 from tkg_incremental.report import ChangeRecorder
@@ -35,9 +35,8 @@ def make_trainer(folder: Path | None, *watchers: Callback, overwrite: bool = Fal
         DATASET,
         TIE(),
         run_dir=folder,
-        settings=LearningSettings(epochs=3, lr=5e-2, batch_size=256),
+        settings=TrainerSettings(LearningSettings(epochs=3, lr=5e-2, batch_size=256), checkpoint_every=1),
         callbacks=watchers,
-        checkpoint_every=1,
         overwrite=overwrite,
         device="cpu",
     )

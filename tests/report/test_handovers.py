@@ -7,17 +7,11 @@ from timelines import make_timeline, timelines
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.report.handovers import (
-    MAX_GAP,
-    QuestionIds,
-    all_facts,
-    choose_questions,
-    find_handovers,
-)
+from tkg_incremental.report.handovers import MAX_GAP, QuestionIds, choose_questions, find_handovers
 
 
 def found_in(line: Timeline, side: str) -> set[tuple[int, ...]]:
-    changes = find_handovers(all_facts(line).rows, line, side)
+    changes = find_handovers(line, side)
     return set(zip(*(column.tolist() for column in changes[:5]), strict=True))
 
 
@@ -38,7 +32,7 @@ def expected_of(rows: set[Row], line: Timeline, side: str) -> set[tuple[int, ...
 @given(timelines())
 def test_finds_what_a_loop_over_all_questions_finds(made: tuple[Timeline, TimelineOracle]) -> None:
     line, _ = made
-    rows = {tuple(row) for split in ("train", "val", "test") for row in line.split(split).rows.tolist()}
+    rows = {tuple(row) for split in ("train", "val", "test") for row in line.split(split).quads().tolist()}
     for side in SIDES:
         assert found_in(line, side) == expected_of(rows, line, side)
 
@@ -62,11 +56,11 @@ def test_a_held_out_answer_counts_as_true() -> None:
     assert found_in(line, "head") == {(5, 0, 0, 1, 16)}
 
 
-def test_relations_take_turns_and_famous_entities_come_first() -> None:
+def test_relations_alternate_and_entities_with_many_facts_come_first() -> None:
     rows = [(0, 0, 4, 15), (1, 0, 4, 16), (0, 0, 5, 15), (1, 0, 5, 16), (0, 1, 4, 15), (1, 1, 4, 16)]
-    rows += [(5, 1, 5, step) for step in range(20)]  # makes 5 the more famous one; never changes
+    rows += [(5, 1, 5, step) for step in range(20)]  # entity 5 has more facts; this question never changes
     line = make_timeline(rows, **SHAPE)
-    handovers = {side: find_handovers(all_facts(line).rows, line, side) for side in SIDES}
+    handovers = {side: find_handovers(line, side) for side in SIDES}
     chosen = [question for question in choose_questions(handovers, line, 10) if question.side == "head"]
     assert chosen == [QuestionIds("head", 5, 0), QuestionIds("head", 4, 1), QuestionIds("head", 4, 0)]
     assert choose_questions(handovers, line, 1) == chosen[:1]
@@ -75,6 +69,6 @@ def test_relations_take_turns_and_famous_entities_come_first() -> None:
 def test_a_relation_with_many_answers_at_a_time_is_not_asked_about() -> None:
     crowd = [(head, 0, 4, step) for head in range(3) for step in range(18)]
     line = make_timeline([*crowd, (0, 0, 4, 18), (1, 0, 4, 19)], **SHAPE)
-    handovers = {side: find_handovers(all_facts(line).rows, line, side) for side in SIDES}
+    handovers = {side: find_handovers(line, side) for side in SIDES}
     assert handovers["head"].time.tolist() == [19]
     assert [question for question in choose_questions(handovers, line, 10) if question.side == "head"] == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tkg_incremental.report import Changes, render_report, write_report
-from tkg_incremental.report.words import MEANINGS
+from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
 from tkg_incremental.training import Result
 
 VOID = {"meta", "link", "br"}
@@ -57,18 +57,18 @@ def test_a_page_with_every_figure_that_needs_nothing_else(run: Any) -> None:
     outline = Outline(page)
     assert len(set(outline.ids)) == len(outline.ids)
     names = {"metric-c-10", "metric-a-10", "metric-df-10", "metric-rrd", "alpha", "facts", "data-size", "time"}
-    names |= {"handovers", "lingering", "loss-ce", "loss-del", "loss-rce", "loss-rkd", "loss-val-c-10"}
+    names |= {"handovers", "deleted", "loss-ce", "loss-del", "loss-rce", "loss-rkd", "loss-val-c-10"}
     assert names <= set(outline.ids)
     assert outline.fetched == ["data:,"]
     assert "script" not in outline.tags
     assert not re.search(r"url\(|@import", page)
     for name in ("C@10", "A@10", "DF@10", "RRD"):
-        assert MEANINGS[name].text.format(window=10) in outline.text
+        assert DESCRIPTIONS[name].text.format(window=10) in outline.text
         assert f"mean {run.trainer.result.summary[name]:.1f}".replace("-", "−") in outline.text
 
 
-def test_the_page_needs_the_two_files_alone(run: Any, tmp_path: Path) -> None:
-    for name in ("metrics.json", "changes.json"):
+def test_the_page_needs_three_files_only(run: Any, tmp_path: Path) -> None:
+    for name in ("metrics.json", "changes.json", "config.json"):
         (tmp_path / name).write_bytes((run.folder / name).read_bytes())
     target = write_report(tmp_path, tmp_path / "sub" / "page.html")
     assert target.read_text() == write_report(run.folder).read_text()
@@ -93,6 +93,30 @@ def test_names_are_text_and_not_markup(run: Any) -> None:
     assert outline.text.count(evil) >= 3
 
 
+def test_control_characters_of_names_are_escaped(run: Any) -> None:
+    changes: Changes = copy.deepcopy(run.recorder.changes)
+    changes.questions[0].answers[0].name = changes.deleted[-1].facts[0].head = "\x1b[31m\u202ered\x00"
+    text = render_report(run.trainer.result, changes, {"command": "train\x1b"}, "facts\u202e.tsv")
+    assert not {"\x1b", "\u202e", "\x00"} & set(text)
+    assert text.count("\\x1b[31m\\u202ered\\x00") >= 2
+
+
+def test_settings_version_date_and_command(run: Any) -> None:
+    settings = {"version": "1.2", "begun": "2024-05-01", "command": "tkg-incremental train", "batch_size": 7}
+    text = Outline(render_report(run.trainer.result, None, settings, "my.csv")).text
+    for part in ("on my.csv", "tkg_incremental 1.2, begun 2024-05-01", "tkg-incremental train", "batch size"):
+        assert part in text
+
+
+def test_alpha_of_sampled_steps(run: Any) -> None:
+    result = copy.deepcopy(run.trainer.result)
+    result.alpha = {
+        time: {j: v for j, v in row.items() if j % 4 == 0 or j == time} for time, row in result.alpha.items()
+    }
+    cells = sum(len(row) for row in result.alpha.values())
+    assert render_report(result).count("model after") - 1 >= cells
+
+
 def test_a_run_without_a_recorder_has_the_rest(run: Any) -> None:
     outline = Outline(render_report(run.trainer.result))
     assert {"metric-c-10", "alpha", "time"} <= set(outline.ids)
@@ -101,11 +125,11 @@ def test_a_run_without_a_recorder_has_the_rest(run: Any) -> None:
 
 def test_an_unfinished_run_and_one_that_has_hardly_begun(run: Any) -> None:
     state = run.trainer.result.to_dict()
-    one = {**state, "steps": state["steps"][:1], "alpha": state["alpha"][:1], "history": []}
+    one = {**state, "steps": state["steps"][:1], "alpha": dict(list(state["alpha"].items())[:1]), "history": []}
     changes = copy.deepcopy(run.recorder.changes)
     changes.forget_from(9)
     assert "1 of 4 of the 12 steps" in Outline(render_report(Result.from_dict(one), changes)).text
-    none = {**state, "steps": [], "alpha": [], "history": []}
+    none = {**state, "steps": [], "alpha": {}, "history": []}
     changes.forget_from(0)
     assert "No step has been learnt yet" in Outline(render_report(Result.from_dict(none), changes)).text
 
@@ -127,11 +151,11 @@ def test_records_of_another_format_are_refused(run: Any, tmp_path: Path) -> None
     path = tmp_path / "changes.json"
     state = json.loads((run.folder / "changes.json").read_text())
     path.write_text(json.dumps({**state, "format": 99}))
-    with pytest.raises(ValueError, match="format of .* must be 1 .got 99"):
+    with pytest.raises(ValueError, match="format of .* must be 2 .got 99"):
         Changes.load(path)
 
 
-def test_the_page_does_without_matplotlib(run: Any) -> None:
+def test_the_page_needs_no_matplotlib(run: Any) -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from tkg_incremental.report import plot_alpha, write_report\n"

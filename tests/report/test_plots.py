@@ -32,7 +32,12 @@ def test_metrics_of_two_runs_are_overlaid(run: Any) -> None:
 def test_alpha(run: Any) -> None:
     result = run.trainer.result
     image = plot_alpha(result).axes[0].images[0]
-    np.testing.assert_allclose(image.get_array().filled(np.nan), result.alpha_matrix[sorted(result.alpha)])
+    drawn = image.get_array().filled(np.nan)
+    for row, time in zip(drawn, sorted(result.alpha), strict=True):
+        expected = np.full(result.num_steps, np.nan)
+        for step, value in result.alpha[time].items():
+            expected[step] = value
+        np.testing.assert_allclose(row, expected)
 
 
 def test_facts(run: Any) -> None:
@@ -46,7 +51,7 @@ def test_facts(run: Any) -> None:
 def test_losses(run: Any) -> None:
     result = run.trainer.result
     axes = plot_losses(result).axes
-    assert [axis.get_title() for axis in axes if axis.lines] == ["CE", "del", "RCE", "RKD", "val C@10"]
+    assert [axis.get_title() for axis in axes if axis.lines] == ["CE", "del", "RCE", "RKD", "TR", "val C@10"]
     drawn = np.concatenate([line.get_ydata() for line in axes[0].lines])
     np.testing.assert_allclose(drawn, [record["CE"] for record in result.history])
 

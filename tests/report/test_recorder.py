@@ -117,7 +117,7 @@ class StopAt(Callback):
         self.time, self.epoch = time, epoch
 
     def on_epoch_end(self, trainer: IncrementalTrainer, learner: StepLearner, record: dict[str, float]) -> None:
-        if trainer.base_is_ready and (learner.step.snapshot.time, learner.epoch) == (self.time, self.epoch):
+        if trainer.base_is_ready and (learner.time, learner.epoch) == (self.time, self.epoch):
             raise KeyboardInterrupt
 
 
@@ -177,4 +177,4 @@ def test_a_question_leaves_out_one_side() -> None:
 
 
 def _truth(line: Any) -> set[tuple[int, int, int, int]]:
-    return {tuple(row) for split in ("train", "val", "test") for row in line.split(split).rows.tolist()}
+    return {tuple(row) for split in ("train", "val", "test") for row in line.split(split).quads().tolist()}

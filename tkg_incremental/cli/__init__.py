@@ -1,25 +1,47 @@
-r"""The command line, ``tkg-incremental``: one file a command."""
+r"""The command line, ``tkg-incremental``: one file per command. Commands import torch when they run, not before."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from tkg_incremental import __version__
-from tkg_incremental.cli import compare, datasets, evaluate, export, query, report, train
-from tkg_incremental.cli.errors import BAD_DATA, BAD_DATA_ERRORS, BROKEN_PIPE, FAILED, INTERRUPTED, UsageError
-from tkg_incremental.distributed import LostProcessError
-from tkg_incremental.training import TrainingError
+from tkg_incremental.cli import (
+    check,
+    compare,
+    create,
+    datasets,
+    erase,
+    evaluate,
+    export,
+    history,
+    query,
+    report,
+    rollback,
+    timeline,
+    train,
+    update,
+)
+from tkg_incremental.cli.arguments import Parser
+from tkg_incremental.cli.errors import BROKEN_PIPE, INTERRUPTED, UsageError, describe, exit_code
+from tkg_incremental.text import printable
 
-COMMANDS = (datasets, train, query, evaluate, report, compare, export)
+RESEARCH = (datasets, train, query, evaluate, report, compare, export)
+LIVE = (create, update, check, timeline, history, rollback, erase)
+COMMANDS = (*RESEARCH, *LIVE)
 
 DESCRIPTION = """\
-Learn temporal knowledge graphs step by step, and ask what is true when.
+Train models of temporal knowledge graphs step by step, and query them at any time.
 
-A run begins with `train`, which leaves a folder; the other commands read that folder.
-`tkg-incremental COMMAND --help` explains a command, with examples.
+`train` writes a run folder; `query`, `evaluate`, `report`, `compare` and `export` read it.
+`create` makes a live graph, which `update` keeps current; `query`, `check`, `timeline`, `history`,
+`rollback` and `erase` work on it.
+`tkg-incremental COMMAND --help` describes a command, with examples.
 """
 EPILOG = """\
 examples:
@@ -30,13 +52,13 @@ examples:
 exit codes:
   0  done                  3    bad data: a file, a folder or a name is missing or wrong
   1  failed                130  stopped by Ctrl-C
-  2  bad usage
+  2  bad usage             4    an update was refused by the gate
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "tkg-incremental",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -58,21 +80,46 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; those of the process by default.
 
     Returns:
-        The exit code. Bad usage exits at once, as is argparse's way.
+        The exit code. Bad usage exits at once, as argparse does.
     """
-    args = make_parser().parse_args(argv)
+    args, unknown = make_parser().parse_known_args(argv)
+    if unknown:
+        args.parser.refuse(unknown)
     try:
-        return int(args.run(args))
+        with interrupted_once():
+            return int(args.run(args))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has had enough; Python would complain once more when it closes the stream.
+        # The reader has closed the pipe; Python would report it again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except (UsageError, TrainingError, LostProcessError, *BAD_DATA_ERRORS) as error:
-        if args.debug:
+    except Exception as error:
+        code = exit_code(error)
+        if args.debug or code is None:
             raise
         if isinstance(error, UsageError):
             args.parser.error(str(error))
-        print(f"{args.parser.prog}: error: {error}", file=sys.stderr)
-        return FAILED if isinstance(error, (TrainingError, LostProcessError)) else BAD_DATA
+        message = "\n".join(map(printable, describe(error).split("\n")))
+        print(f"{args.parser.prog}: error: {message}", file=sys.stderr)
+        return code
+
+
+@contextmanager
+def interrupted_once() -> Iterator[None]:
+    """Ignores Ctrl-C after the first one, so that clean-up and the end of the process are not interrupted."""
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in the background
+    if not heeded or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Kinds of arguments, and groups of them that several commands share."""
+"""Parsers of commands, and types of arguments. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -7,18 +7,34 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from textwrap import dedent
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
-from tkg_incremental.cli.options import DEFAULTS
-from tkg_incremental.registry import DATASETS
+from tkg_incremental.registry import did_you_mean
+from tkg_incremental.text import printable
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that suggests the nearest command or flag for one that is mistyped."""
+
+    def error(self, message: str) -> NoReturn:
+        choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if choice:
+            message += did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
+        super().error(printable(message))
+
+    def refuse(self, unknown: list[str]) -> NoReturn:
+        """The error about arguments that the command does not have."""
+        flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+        hints = [did_you_mean(flag, self._option_string_actions) for flag in flags]
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{next(filter(None, hints), '')}")
 
 
 def add_command(
     commands: Commands, name: str, summary: str, description: str, examples: str, run: Callable[..., int]
-) -> argparse.ArgumentParser:
-    """A subcommand whose arguments are there only if they are given."""
+) -> Parser:
+    """Adds a subcommand."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -36,66 +52,25 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_dir", metavar="RUN", type=Path, help="folder of a run, as given to train --run-dir")
 
 
-def add_data(parser: argparse._ActionsContainer) -> None:
-    """Which facts: a dataset by name, or files of one's own."""
-    default = argparse.SUPPRESS
-    names = ", ".join(DATASETS)
-    parser.add_argument(
-        "--dataset", type=one_of(DATASETS), metavar="NAME", default=default, help=f"a dataset by name: {names}"
-    )
-    parser.add_argument("--root", metavar="DIR", default=default, help=f"folder of the datasets ({DEFAULTS.root})")
-    parser.add_argument(
-        "--facts",
-        metavar="FILE",
-        default=default,
-        help="your own facts instead: a TSV or CSV file with lines of head, rel, tail, time "
-        "or head, rel, tail, start, end; split at random into train, validation and test",
-    )
-    parser.add_argument("--val", metavar="FILE", default=default, help="validation facts; then --facts is for training")
-    parser.add_argument("--test", metavar="FILE", default=default, help="test facts; then --facts is for training")
-    parser.add_argument(
-        "--binning",
-        type=one_of(["year", "day", "index", "count"]),
-        metavar="STEP",
-        default=default,
-        help=f"what a step of --facts is: year, day, index or count, about equally many facts ({DEFAULTS.binning})",
-    )
-    parser.add_argument(
-        "--unit",
-        type=one_of(["year", "day", "index"]),
-        metavar="UNIT",
-        default=default,
-        help=f"with --binning count, what times are: year, day or index ({DEFAULTS.unit})",
-    )
-    parser.add_argument(
-        "--threshold",
-        type=positive,
-        metavar="N",
-        default=default,
-        help=f"with --binning count, close a step beyond so many starts and ends ({DEFAULTS.threshold})",
-    )
-
-
-def add_device(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--device", type=device, default=argparse.SUPPRESS, help=f"auto, cpu, cuda or mps ({DEFAULTS.device})"
-    )
-
-
 def one_of(names: Iterable[str]) -> Callable[[str], str]:
-    """One of some names, in whatever case it is written."""
-    known = {name.casefold(): name for name in names}
+    """One of some names, in any case, with hyphens or underscores."""
+    known = {_fold(name): name for name in names}
 
     def parse(text: str) -> str:
-        if text.casefold() not in known:
-            raise argparse.ArgumentTypeError(f"expected one of {', '.join(known.values())} (got {text!r})")
-        return known[text.casefold()]
+        if _fold(text) not in known:
+            hint = did_you_mean(_fold(text), known)
+            raise argparse.ArgumentTypeError(f"expected one of {', '.join(known.values())} (got {text!r}{hint})")
+        return known[_fold(text)]
 
     return parse
 
 
+def _fold(name: str) -> str:
+    return name.casefold().replace("-", "_")
+
+
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """An integer from 1 on."""
     if not re.fullmatch(r"0*[1-9]\d*", text):
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1 (got {text!r})")
     return int(text)
@@ -103,6 +78,44 @@ def positive(text: str) -> int:
 
 def positive_or_all(text: str) -> int | str:
     return "all" if text == "all" else positive(text)
+
+
+def seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 to 2^63 - 1 (got {text!r})")
+    return int(text)
+
+
+def weight(text: str) -> float:
+    """A finite number from 0 on."""
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0 (got {text!r})")
+    return value
+
+
+def share(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"expected a share of at least 0 and less than 1 (got {text!r})")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number (got {text!r})") from None
+
+
+def columns(text: str) -> str:
+    """``head=Employee,rel=Role``; kept as text, so that it can be written to run.json."""
+    names = ("head", "rel", "tail", "time", "start", "end")
+    for part in text.split(","):
+        key, _, name = part.partition("=")
+        if key.strip() not in names or not name.strip():
+            raise argparse.ArgumentTypeError(f"expected {', '.join(names)} with a column each (got {part!r})")
+    return text
 
 
 def device(text: str) -> str:

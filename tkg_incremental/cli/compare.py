@@ -1,26 +1,29 @@
-"""``compare``: several runs in one table, and their curves on one page."""
+"""``compare``: several runs in a table per dataset, and their curves on one page."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tkg_incremental.cli.arguments import Commands, add_command
-from tkg_incremental.cli.curves import comparison_page
-from tkg_incremental.cli.errors import OK
-from tkg_incremental.cli.groups import Group, Spread, group_runs
-from tkg_incremental.cli.tables import plain_table
-from tkg_incremental.storage import atomic_write
-from tkg_incremental.training.result import SUMMARY, show_number
+from tkg_incremental.cli.errors import OK, BadDataError
+from tkg_incremental.cli.run_io import is_unfinished, open_config, open_result
+from tkg_incremental.tables import format_table
+from tkg_incremental.text import printable
+
+if TYPE_CHECKING:
+    from tkg_incremental.report.groups import Group
 
 DESCRIPTION = """
-Put several runs side by side: each metric's mean over the steps. Runs that differ by their seed
-alone share a line, mean ± standard deviation. With --html also curves step by step, on one
-self-contained page.
+Put several runs side by side: each metric's mean over the steps, in a table per dataset. Runs that
+differ by their seed alone share a line, mean ± standard deviation. With --html also curves step by
+step, on one self-contained page. Folders without results are skipped with a warning.
 
-C@10, A@10, MRR and RRD: higher is better. DF@10 (deleted facts that are still believed) and
+C@10, A@10, MRR and RRD: higher is better. DF@10 (deleted facts among the first ten answers) and
 F@10 (forgetting): lower is better.
 """
 EXAMPLES = """
@@ -33,43 +36,52 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "compare", "put several runs side by side", DESCRIPTION, EXAMPLES, run)
     parser.add_argument("run_dirs", metavar="RUN", type=Path, nargs="+", help="folders of runs")
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write a page with tables and curves")
-    parser.add_argument("--json", action="store_true", help="the table for a program to read")
+    parser.add_argument("--json", action="store_true", help="the tables as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    groups = group_runs(args.run_dirs)
+    by_dataset = open_groups(args.run_dirs, args.parser.prog)
+    from tkg_incremental.report.comparison import summary_table, write_comparison
+
     if args.json:
-        print(json.dumps([as_json(group) for group in groups], ensure_ascii=False))
+        groups = [group for each in by_dataset.values() for group in each]
+        print(json.dumps([as_json(group) for group in groups]))
     else:
-        print(plain_table(*summary_table(groups)))
+        tables = []
+        for title, groups in by_dataset.items():
+            heading = f"{printable(title)}\n" if len(by_dataset) > 1 else ""
+            tables.append(heading + format_table(*summary_table(groups)))
+        print("\n\n".join(tables))
     if args.html is not None:
-        with atomic_write(args.html) as file:
-            file.write(comparison_page(groups, *summary_table(groups)).encode())
+        write_comparison(by_dataset, args.html)
         if not args.json:
             print(f"\nCurves in {args.html}")
     return OK
 
 
-def summary_table(groups: list[Group]) -> tuple[list[str], list[list[str | float]]]:
-    """Header and rows; the cells that are no numbers are text."""
-    header = ["run", "seeds", "steps", *SUMMARY]
-    rows: list[list[str | float]] = []
-    for group in groups:
-        seeds = ", ".join(str(result.seed) for result in group.results)
-        steps = "/".join(map(str, sorted({len(result.steps) for result in group.results})))
-        rows.append([group.label, seeds, steps, *(show_spread(group.summary(metric)) for metric in SUMMARY)])
-    return header, rows
+def open_groups(folders: list[Path], program: str) -> dict[str, list[Group]]:
+    """The runs in groups, by the name of their dataset."""
+    from tkg_incremental.report.groups import group_runs
 
-
-def show_spread(value: Spread) -> str:
-    mean = show_number(value.mean)
-    return mean if math.isnan(value.std) else f"{mean} ± {show_number(value.std)}"
+    runs = []
+    for folder in dict.fromkeys(folders):
+        result = None if is_unfinished(folder) else open_result(folder)
+        if result is None or not result.steps:
+            print(printable(f"{program}: warning: '{folder}' is skipped: it has no results yet"), file=sys.stderr)
+        else:
+            runs.append((folder, result, open_config(folder)))
+    if not runs:
+        raise BadDataError("none of the folders has results of steps to compare")
+    return group_runs(runs)
 
 
 def as_json(group: Group) -> dict[str, object]:
+    from tkg_incremental.training.result import SUMMARY
+
     summary = {metric: group.summary(metric) for metric in SUMMARY}
     return {
         "run": group.label,
+        "dataset": group.dataset,
         "folders": [str(folder) for folder in group.folders],
         "seeds": [result.seed for result in group.results],
         "mean": {metric: None if math.isnan(value.mean) else value.mean for metric, value in summary.items()},

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tkg_incremental.cli.errors import BadDataError, UsageError
+from tkg_incremental.registry import did_you_mean
 
 
 def read_config(path: Path, known: Sequence[str]) -> list[str]:
-    """The options of a file as flags, so that both are checked alike.
+    """The options of a file as flags, so that both are checked in the same way.
 
     Args:
         path: A ``.toml``, ``.yaml`` or ``.yml`` file with a value for each option.
-        known: Names of the options there are.
+        known: Names of all options.
     """
     flags: list[str] = []
     for key, value in _load(path).items():
         name = str(key).replace("-", "_")
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(known)}"
+            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
             raise UsageError(f"'{path}' has an unknown option {key!r}{hint}")
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            flags += [flag] if value else []
+        elif isinstance(value, (str, int, float)):
+            flags.append(f"{flag}={value}")
+        else:
             raise UsageError(f"'{path}': {key} must be a number or a string (got {value!r})")
-        flags.append(f"--{name.replace('_', '-')}={value}")
     return flags
 
 
@@ -47,11 +50,11 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 class _Syntax(Exception):
-    """What the readers' own errors are turned into."""
+    """A file that is not valid TOML or YAML."""
 
 
 def _load_toml(text: str) -> Any:
-    toml = _first_of("tomllib", "tomli")  # Python 3.10 has none of its own
+    toml = _first_of("tomllib", "tomli")  # Python 3.10 has no tomllib
     if toml is None:
         raise UsageError("TOML files need Python 3.11 or the package tomli: pip install tomli")
     try:

@@ -1,4 +1,4 @@
-"""``datasets``: what there is to learn from."""
+"""``datasets``: the datasets of the package."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.errors import OK
 from tkg_incremental.cli.options import DEFAULTS
-from tkg_incremental.cli.tables import plain_table
-from tkg_incremental.registry import ABOUT, DATASETS
+from tkg_incremental.registry import DATASETS
+from tkg_incremental.tables import format_table
 
 DESCRIPTION = """
-List the datasets that come with this package, how large they are, and which are there already
-below --root. What is not there is downloaded or made when it is first used.
+List the datasets of this package, their sizes, and which of them are stored below --root.
+The others are downloaded or generated on first use.
 """
 EXAMPLES = """
 tkg-incremental datasets
 tkg-incremental datasets --root /data/graphs
 
-Your own facts need no name: tkg-incremental train --facts my.tsv
+Your own facts need no name: tkg-incremental train --facts my.csv
 """
 
 
@@ -29,16 +29,16 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    header = ["name", "entities", "relations", "steps", "train", "val", "test", f"below {args.root}", "what it is"]
+    header = ["name", "entities", "relations", "steps", "train", "val", "test", f"below {args.root}", "description"]
     rows: list[list[str | float]] = [
-        [name, *ABOUT[name].size, cached(args.root / name), ABOUT[name].summary] for name in DATASETS
+        [name, *info[1:], cached(args.root / name), info.summary] for name, info in DATASETS.items()
     ]
-    print(plain_table(header, rows))
+    print(format_table(header, rows))
     return OK
 
 
 def cached(folder: Path) -> str:
-    """What of a dataset is in its folder."""
+    """Which files of a dataset are in its folder."""
     built = list((folder / "processed").glob("*.pt"))
     if built:
         return f"ready, {sum(path.stat().st_size for path in built) / 1e6:.1f} MB"

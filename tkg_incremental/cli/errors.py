@@ -1,10 +1,8 @@
-"""What a script can rely on: an exit code for each kind of failure."""
+"""Exit codes, and the errors that end a command with one line instead of a traceback."""
 
 from __future__ import annotations
 
-from tkg_incremental.datasets import DataError, DownloadError
-from tkg_incremental.storage import CorruptFileError
-from tkg_incremental.training import RunFolderError
+import sys
 
 OK, FAILED, BAD_USAGE, BAD_DATA = 0, 1, 2, 3
 INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + SIGINT, 128 + SIGPIPE, as shells report them
@@ -15,8 +13,51 @@ class UsageError(Exception):
 
 
 class BadDataError(Exception):
-    """A file or folder, or a name asked for, is not there or not as it should be."""
+    """A file, a folder or a name is missing or wrong."""
 
 
-#: Everything that ends a command with :data:`BAD_DATA` and one line instead of a traceback.
-BAD_DATA_ERRORS = (BadDataError, DataError, DownloadError, CorruptFileError, RunFolderError, OSError)
+# Errors of modules that commands import when they need them.
+_ERRORS = {
+    ("tkg_incremental.live.folder", "GraphLockedError"): FAILED,
+    ("tkg_incremental.live.folder", "GraphFolderError"): BAD_DATA,
+    ("tkg_incremental.live.schema", "StoreError"): BAD_DATA,
+    ("tkg_incremental.live.settings", "SettingsError"): BAD_DATA,
+    ("tkg_incremental.live.manifest", "DamagedReleaseError"): BAD_DATA,
+    ("tkg_incremental.live.change_files", "ChangeFileError"): BAD_DATA,
+    ("tkg_incremental.datasets.lines", "DataError"): BAD_DATA,
+    ("tkg_incremental.datasets.download", "DownloadError"): BAD_DATA,
+    ("tkg_incremental.storage", "CorruptFileError"): BAD_DATA,
+    ("tkg_incremental.training.run_folder", "RunFolderError"): BAD_DATA,
+    ("tkg_incremental.training.learner", "TrainingError"): FAILED,
+    ("tkg_incremental.distributed.communicator", "LostProcessError"): FAILED,
+}
+
+
+def exit_code(error: Exception) -> int | None:
+    """The exit code of an error that needs no traceback; :obj:`None` for others."""
+    if isinstance(error, UsageError):
+        return BAD_USAGE
+    for (module, name), code in _ERRORS.items():
+        if module in sys.modules and isinstance(error, getattr(sys.modules[module], name)):
+            return code
+    if is_out_of_memory(error):
+        return FAILED
+    return BAD_DATA if isinstance(error, (BadDataError, OSError)) else None
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory could not be allocated; torch has no type of error for the CPU."""
+    text = str(error)
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and ("out of memory" in text or "allocate memory" in text)
+    )
+
+
+def describe(error: Exception) -> str:
+    """The error in one line."""
+    if is_out_of_memory(error):
+        return (
+            f"not enough memory: {str(error).splitlines()[0] if str(error) else 'allocation failed'}; "
+            "a smaller --batch-size, --replay-size or --hidden-channels needs less"
+        )
+    return str(error)

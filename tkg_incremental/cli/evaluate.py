@@ -1,4 +1,4 @@
-"""``evaluate``: the metrics of a saved model, computed anew."""
+"""``evaluate``: the metrics of a saved model."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tkg_incremental.cli.arguments import Commands, add_command, add_data, add_device, add_run, one_of, positive
+from tkg_incremental.cli.arguments import Commands, add_command, add_run, one_of, positive
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
-from tkg_incremental.cli.opened import open_model, open_result
-from tkg_incremental.cli.options import RunOptions
-from tkg_incremental.cli.run import check_device, open_dataset
-from tkg_incremental.cli.tables import plain_table
-from tkg_incremental.data.catalog import Catalog
-from tkg_incremental.datasets import TKGDataset
-from tkg_incremental.distributed.world import ALONE
-from tkg_incremental.metrics import Evaluator
+from tkg_incremental.cli.flags import add_option, add_options
+from tkg_incremental.cli.options import OPTIONS, RunOptions
+from tkg_incremental.cli.run_io import check_folder, open_model, open_result
+from tkg_incremental.tables import format_table
+
+if TYPE_CHECKING:
+    from tkg_incremental.data.catalog import Catalog
+    from tkg_incremental.datasets import TKGDataset
 
 DESCRIPTION = """
-Compute the metrics of a run's saved model anew: of the model after the run's last step, on the
+Compute the metrics of a run's saved model again: of the model after the run's last step, on the
 facts of that step (C, DF, RRD, MRR, Hits) and of all steps so far (A). By default on the test
-facts of the dataset the run was trained on.
+facts of the run's dataset.
 """
 EXAMPLES = """
 tkg-incremental evaluate runs/demo
@@ -31,51 +32,63 @@ tkg-incremental evaluate runs/mine --facts train.tsv --test new.tsv    # other f
 
 
 def add_parser(commands: Commands) -> None:
-    parser = add_command(commands, "evaluate", "compute a run's metrics anew", DESCRIPTION, EXAMPLES, run)
+    parser = add_command(commands, "evaluate", "compute a run's metrics again", DESCRIPTION, EXAMPLES, run)
     add_run(parser)
     parser.add_argument("--split", type=one_of(["test", "val"]), default="test", help="which facts: test or val (test)")
-    parser.add_argument("--at", metavar="WHEN", help="the step to ask about (the last one of the run)")
-    parser.add_argument("--window", type=positive, default=10, help="how many steps back deleted facts reach (10)")
+    parser.add_argument("--at", metavar="DATE", help="the step to ask about (the last one of the run)")
+    parser.add_argument("--window", type=positive, default=10, help="steps that deleted facts reach back (10)")
     parser.add_argument(
         "--per-query", action="store_true", help="count deleted facts once per query, as the released TIE code does"
     )
-    parser.add_argument("--json", action="store_true", help="metrics for a program to read")
-    add_device(parser)
-    add_data(parser.add_argument_group("facts", "By default those the run was trained on."))
+    parser.add_argument(
+        "--no-repeats", action="store_true", help="count repeated facts once, as the released TIE code does"
+    )
+    parser.add_argument("--json", action="store_true", help="metrics as JSON")
+    add_option(parser, "device")
+    add_options(parser.add_argument_group("facts", "By default those of the run."), "data")
 
 
 def run(args: argparse.Namespace) -> int:
+    check_folder(args.run_dir)
+    options = data_options(args)
+    from tkg_incremental.cli.run import check_device, open_dataset
+    from tkg_incremental.communicator import LOCAL
+    from tkg_incremental.metrics import Evaluator
+
     device = getattr(args, "device", "auto")
     check_device(device)
-    model, catalog = open_model(args.run_dir, str(ALONE.place(device)))
-    dataset = open_dataset(data_options(args))
+    model, catalog = open_model(args.run_dir, str(LOCAL.device(device)))
+    dataset = open_dataset(options)
     check_names(catalog, dataset, args.run_dir)
     timeline = dataset.timeline.to(model.device)
     step = last_step(args.run_dir, timeline.num_steps) if args.at is None else step_of(catalog, args.at)
-    metrics, _ = Evaluator(timeline, args.split, args.window, args.per_query).evaluate(model, step)
+    evaluator = Evaluator(timeline, args.split, args.window, args.per_query, count_repeats=not args.no_repeats)
+    metrics, _ = evaluator.evaluate(model, step)
     if args.json:
         numbers = {name: value if value == value else None for name, value in metrics.items()}
         print(json.dumps({"time": step, "label": timeline.labels[step], "split": args.split, **numbers}))
     else:
         print(f"{type(model).__name__} · {type(dataset).__name__} · {args.split} facts · {timeline.labels[step]}")
-        print(plain_table(["metric", "value"], list(metrics.items())))
+        print(format_table(["metric", "value"], list(metrics.items())))
     return OK
 
 
 def data_options(args: argparse.Namespace) -> RunOptions:
-    """The run's own dataset, or the one the flags name."""
-    names = ("dataset", "root", "facts", "val", "test", "binning", "unit", "threshold")
+    """The run's own dataset, or the one of the flags."""
+    names = [name for name, each in OPTIONS.items() if each.metadata["group"] == "data"]
     given = {name: value for name, value in vars(args).items() if name in names}
     if "dataset" in given and "facts" in given:
         raise UsageError("give either --dataset or --facts, and not both")
-    if "dataset" in given:
-        return RunOptions(**given)
-    options = RunOptions.load(args.run_dir) if "facts" not in given else RunOptions()
-    return replace(options, **given)
+    if "dataset" in given or "facts" in given:
+        options = RunOptions(**given)
+    else:
+        options = replace(RunOptions.load(args.run_dir), **given)
+    options.refuse_unused(given)
+    return options
 
 
 def check_names(catalog: Catalog, dataset: TKGDataset, run_dir: Path) -> None:
-    """Ids mean something only together with the names they were given for."""
+    """Refuses a dataset whose ids stand for other names than the model's."""
     pairs = {
         "entities": (catalog.entities.names, dataset.entity_names),
         "relations": (catalog.relations.names, dataset.relation_names),

@@ -1,163 +1,277 @@
-"""Everything that decides a run, by name: what flags, a configuration file and ``run.json`` say."""
+"""The options of a run, each defined once: flags, configuration files and ``run.json`` are derived from this table."""
 
 from __future__ import annotations
 
+import datetime
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tkg_incremental.cli.errors import BadDataError
-from tkg_incremental.datasets import TKGDataset
-from tkg_incremental.registry import MODELS, takes
-from tkg_incremental.storage import atomic_write
-from tkg_incremental.strategies.candidates import Negatives
-from tkg_incremental.strategies.views import Reach
-from tkg_incremental.training.newcomers import NewEntities
+from tkg_incremental import __version__
+from tkg_incremental.cli.arguments import columns, device, one_of, positive, positive_or_all, seed, share, weight
+from tkg_incremental.cli.errors import BadDataError, UsageError
+from tkg_incremental.registry import DATASETS, DECODERS, MODELS, STRATEGIES
 
 RUN_FILE = "run.json"
-
-# From so many train rows on a graph is large. A small one needs fewer epochs and larger steps.
+SAMPLINGS = ("uniform", "frequency", "inverse", "boundary")
+UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
+# A graph with at least this many train quads counts as large. A small one needs fewer epochs and larger steps.
 _LARGE = 100_000
 
-#: Defaults for small and for large datasets.
-SUITED: dict[str, tuple[Any, Any]] = {
-    "epochs": (10, 100),
-    "patience": (5, 20),
-    # All entities of a small graph are fewer than the negatives one would draw, and say more.
-    "negatives": ("all", 500),
-    "replay_negatives": ("all", 50),
-    "lr": (5e-3, 1e-3),
-    # Answers of a small graph can change from one step to the next, and the turns of its past be learnt again at each.
-    "max_frequency": (0.3, None),
-    "drift": (0.03, 1.0),
-    "replay": ("turns", "uniform"),
-    "replay_window": ("all", None),
-    "replay_weight": (5.0, 1.0),
-    # Half of the answers that change in WorldLeaders have no known successor; few in YAGO11k, where it does not pay.
-    "lapse": (2.0, 0.0),
-}
+_REPLAY = ("tie", "agem", "supersede")
+
+
+def option(
+    default: Any,
+    group: str,
+    text: str,
+    kind: Callable[[str], Any] = str,
+    metavar: str = "NAME",
+    suited: tuple[Any, Any] | None = None,
+    used_by: Collection[str] | None = None,
+    needs: str | None = None,
+) -> Any:
+    """One option.
+
+    Args:
+        default: Its value if it is not given; :obj:`None` if it depends on the dataset or the model.
+        group: Its group in the help.
+        text: Its help.
+        kind: Parses its text; ``bool`` for a flag without a value.
+        metavar: The name of its value in the help.
+        suited: Its default for small and for large datasets.
+        used_by: The strategies or the models that use it; all by default.
+        needs: An option without which it has no effect.
+    """
+    metadata = {
+        "group": group, "text": text, "kind": kind, "metavar": metavar,
+        "suited": suited, "used_by": used_by, "needs": needs,
+    }  # fmt: skip
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of a run. What is :obj:`None` is chosen to suit the dataset or the model.
+    """The options of a run. Those that are :obj:`None` are chosen by the dataset, the model or the strategy."""
 
-    Args:
-        dataset: Name of a dataset of the registry.
-        facts: A user's own facts, instead of ``dataset``; split at random unless ``val`` or ``test`` is given.
-        val: Validation facts, with ``facts``.
-        test: Test facts, with ``facts``.
-        binning: With ``facts``: what a step is, see :class:`~tkg_incremental.datasets.TabularTKG`.
-        unit: With ``facts`` and ``binning="count"``: what an instant is.
-        threshold: With ``facts`` and ``binning="count"``: how full a step gets.
-        root: Folder of the datasets.
-        model: Name of a model of the registry.
-        decoder: Score function, for models that have a choice.
-        hidden_channels: Width of the vectors.
-        max_frequency: With DE: how fast vectors swing at first, in radians a step; as in the released code if it stays
-            :obj:`None`.
-        strategy: Name of a strategy of the registry.
-        learn_from: ``"added"`` or ``"all"`` facts of a step.
-        replay: How past facts are sampled.
-        window: How many steps back deleted facts reach, and replayed ones unless ``replay_window`` says otherwise.
-        replay_window: How many steps back replayed facts reach, or ``"all"``.
-        replay_size: How many facts are replayed in a step.
-        replay_weight: How much replayed facts weigh; 1 in the paper.
-        drift: How strongly vectors are held to those of the step before; 1 in the paper.
-        lapse: How much facts weigh that ended with nothing known in their place; with Supersede.
-        negatives: Negatives a side at each step, or ``"all"``.
-        replay_negatives: The same for replayed facts.
-        base_negatives: Negatives a side for the base model, or ``"all"``.
-        negative_pool: Where many more entities are known, the negatives of a step are drawn from so many of them.
-        new_entities: How entities that appear at a step start.
-        optimizer: ``"rowwise"`` or ``"published"``.
-        epochs: At most so many epochs a step.
-        base_epochs: The same for the base model; twice as many for a small dataset.
-        patience: Stop a step when the best epoch is so many epochs old.
-        lr: Learning rate.
-        batch_size: Rows in a batch.
-        weight_decay: L2 penalty.
-        autocast: ``"bf16"`` or ``"fp16"``: the precision of matrix products.
-        seed: Seed of everything random.
-        base: A file to share the base model between runs.
-        checkpoint_every: Epochs between checkpoints.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
-    """
+    seed: int = option(0, "run", "seed of everything random", seed, "N")
+    device: str = option("auto", "run", "auto, cpu, cuda or mps", device, "DEVICE")
+    checkpoint_every: int = option(10, "run", "epochs between checkpoints; one follows each step, too", positive, "N")
+    base: str | None = option(None, "run", "share the base model between runs: read or write this file", str, "FILE")
 
-    dataset: str = "WorldLeaders"
-    facts: str | None = None
-    val: str | None = None
-    test: str | None = None
-    binning: str = "year"
-    unit: str = "year"
-    threshold: int = 300
-    root: str = "data"
-    model: str = "DE"
-    decoder: str | None = None
-    hidden_channels: int = 128
-    max_frequency: float | None = None
-    strategy: str = "tie"
-    learn_from: str = "added"
-    replay: str | None = None
-    window: int = 10
-    replay_window: Reach | None = None
-    replay_size: int | None = None
-    replay_weight: float | None = None
-    drift: float | None = None
-    lapse: float | None = None
-    negatives: Negatives | None = None
-    replay_negatives: Negatives | None = None
-    base_negatives: Negatives | None = None
-    negative_pool: int = 5_000
-    new_entities: NewEntities = "settled"
-    optimizer: str = "rowwise"
-    epochs: int | None = None
-    base_epochs: int | None = None
-    patience: int | None = None
-    lr: float | None = None
-    batch_size: int = 2048
-    weight_decay: float | None = None
-    autocast: str | None = None
-    seed: int = 0
-    base: str | None = None
-    checkpoint_every: int = 10
-    device: str = "auto"
+    dataset: str = option("WorldLeaders", "data", f"a dataset by name: {', '.join(DATASETS)}", one_of(DATASETS))
+    root: str = option("data", "data", "folder of the datasets", str, "DIR")
+    facts: str | None = option(
+        None,
+        "data",
+        "your own facts instead: CSV, TSV, JSON lines or Parquet with head, rel, tail and time or start, end",
+        str,
+        "FILE",
+    )
+    val: str | None = option(None, "data", "validation facts", str, "FILE", needs="facts")
+    test: str | None = option(None, "data", "test facts", str, "FILE", needs="facts")
+    holdout: float | None = option(
+        None, "data", "share of the facts kept for validation and test (0.1, without --val and --test)", share, "X",
+        needs="facts",
+    )  # fmt: skip
+    unit: str = option("auto", "data", f"unit of time: {', '.join(UNITS)}", one_of(UNITS), "UNIT", needs="facts")
+    threshold: int | None = option(
+        None, "data", "make steps with more than N starts and ends each, instead of one per unit", positive, "N",
+        needs="facts",
+    )  # fmt: skip
+    columns: str | None = option(
+        None, "data", "which column is which, e.g. head=Employee,rel=Role,start=Hired", columns, "MAP", needs="facts"
+    )
+    delimiter: str | None = option(None, "data", "separator of the fields (detected)", str, "C", needs="facts")
+    dayfirst: bool = option(False, "data", "read 03/04/2024 as 3 April", bool, needs="facts")
+    date_format: str | None = option(
+        None, "data", "format of the dates as in strptime, or unix, or unix_ms", str, "FORMAT", needs="facts"
+    )
+    keep_outliers: bool = option(False, "data", "accept dates far outside of all others", bool, needs="facts")
 
-    def suited_to(self, dataset: TKGDataset) -> RunOptions:
-        """The same with every choice that depends on the size of the dataset made."""
-        large = len(dataset.timeline.train) >= _LARGE
-        chosen: dict[str, Any] = {name: values[large] for name, values in SUITED.items() if getattr(self, name) is None}
-        if self.model in MODELS and not takes(self.model, "max_frequency"):
-            chosen.pop("max_frequency", None)
-        if chosen.get("replay", self.replay) != "turns":  # of other samplings the whole past would be too much
-            chosen.pop("replay_window", None)
-        suited = replace(self, **chosen)
-        if suited.base_epochs is None:
-            assert suited.epochs is not None
-            suited = replace(suited, base_epochs=suited.epochs * (1 if large else 2))
-        return suited
+    model: str = option("DE", "model", f"{', '.join(MODELS)}", one_of(MODELS))
+    decoder: str | None = option(
+        None, "model", f"score: {', '.join(DECODERS)}", one_of(DECODERS), used_by=("DE", "Static", "CalendarDE")
+    )
+    hidden_channels: int = option(128, "model", "width of the vectors", positive, "N")
+    max_frequency: float | None = option(
+        None,
+        "model",
+        "highest initial frequency of the vectors, in radians per step; with more, answers can change faster",
+        float,
+        "X",
+        suited=(0.3, None),  # answers of a small graph can change from one step to the next
+        used_by=("DE", "CalendarDE"),
+    )
+    reciprocal: bool = option(False, "model", "a second vector per relation, for head queries", bool)
 
-    def save(self, run_dir: Path) -> None:
-        """Writes ``run.json``, from which a run can be taken up without any flag."""
-        state: dict[str, Any] = asdict(self)
+    protocol: str = option(
+        "incremental", "strategy", "incremental: step by step; joint: all steps at once, then link prediction",
+        one_of(("incremental", "joint")),
+    )  # fmt: skip
+    strategy: str = option("tie", "strategy", f"{', '.join(STRATEGIES)}", one_of(STRATEGIES), used_by=STRATEGIES)
+    learn_from: str = option(
+        "added", "strategy", "added or all facts of a step", one_of(("added", "all")), "WHICH",
+        used_by=("ft", "tr", "tie", "agem"),
+    )  # fmt: skip
+    window: int = option(10, "strategy", "steps that deleted facts reach back", positive, "N", used_by=(*_REPLAY, "fb"))
+    replay: str | None = option(
+        None, "strategy", f"replay sampling: {', '.join(SAMPLINGS)}", one_of(SAMPLINGS),
+        suited=("boundary", "uniform"), used_by=_REPLAY,
+    )  # fmt: skip
+    replay_window: int | str | None = option(
+        None,
+        "strategy",
+        "steps that replayed facts reach back, or all (boundary facts of small datasets: all, others: as --window)",
+        positive_or_all,
+        "N",
+        used_by=_REPLAY,
+    )
+    replay_size: int | None = option(
+        None, "strategy", "replayed facts per step (1000 × window; supersede: 600 × window)", positive, "N",
+        used_by=_REPLAY,
+    )  # fmt: skip
+    replay_weight: float | None = option(
+        None, "strategy", "weight of replayed facts", weight, "X", suited=(5.0, 1.0), used_by=("tie", "supersede")
+    )
+    regularization: float | None = option(
+        None, "strategy", "weight of the temporal regularization", weight, "X", suited=(0.03, 1.0),
+        used_by=("tr", *_REPLAY),
+    )  # fmt: skip
+    unlikelihood: float | None = option(
+        None, "strategy", "weight of deleted facts without a successor", weight, "X",
+        # Half of the answers that change in WorldLeaders have no known successor; few in YAGO11k.
+        suited=(2.0, 0.0), used_by=("supersede",),
+    )  # fmt: skip
+    negatives: int | str | None = option(
+        None, "strategy", "negatives per query, or all", positive_or_all, "N",
+        # The entities of a small graph are fewer than the negatives one would draw.
+        suited=("all", 500), used_by=("ft", "tr", "tie", "fb", "supersede"),
+    )  # fmt: skip
+    replay_negatives: int | str | None = option(
+        None, "strategy", "negatives per query of replayed facts", positive_or_all, "N", suited=("all", 50),
+        used_by=_REPLAY,
+    )  # fmt: skip
+    new_entities: str = option(
+        "warm_up", "strategy", "entities that appear at a step: warm_up on their own facts, initialize, or keep",
+        one_of(("warm_up", "initialize", "keep")), "HOW", used_by=[name for name in STRATEGIES if name != "fb_future"],
+    )  # fmt: skip
+    negative_pool: int = option(
+        5_000, "strategy", "number of entities to draw negatives from, in larger graphs", positive, "N",
+        used_by=[name for name in STRATEGIES if name != "fb_future"],
+    )  # fmt: skip
+
+    epochs: int | None = option(
+        None, "learning", "maximum number of epochs per step", positive, "N", suited=(10, 100), used_by=STRATEGIES
+    )
+    base_epochs: int | None = option(
+        None, "learning", "the same for the base model or --protocol joint (small datasets: 20, others: 100)", positive,
+        "N",
+    )  # fmt: skip
+    base_negatives: int | str | None = option(
+        None, "learning", "negatives per query of the base model (all; 500 for distances)", positive_or_all, "N"
+    )
+    patience: int | None = option(None, "learning", "epochs to wait for an improvement", positive, "N", suited=(5, 20))
+    lr: float | None = option(None, "learning", "learning rate", float, "X", suited=(5e-3, 1e-3))
+    batch_size: int = option(2048, "learning", "facts per batch", positive, "N")
+    optimizer: str = option(
+        "rowwise", "learning", "rowwise: Adam on touched rows; published: dense Adam of the released TIE code; adagrad",
+        one_of(("rowwise", "published", "adagrad")),
+    )  # fmt: skip
+    weight_decay: float | None = option(None, "learning", "L2 penalty (0; published: 1e-4)", weight, "X")
+    n3: float = option(0.0, "learning", "weight of the N3 regularization", weight, "X")
+    smoothness: float = option(0.0, "learning", "weight of the smoothness of vectors over time", weight, "X")
+    autocast: str | None = option(
+        None, "learning", "bf16 or fp16: precision of matrix products", one_of(("bf16", "fp16")), "TYPE"
+    )
+
+    def suited_to(self, num_quads: int) -> RunOptions:
+        """The same options with the defaults for a dataset of this size.
+
+        Args:
+            num_quads: Number of train quads.
+        """
+        large = num_quads >= _LARGE
+        chosen = {
+            each.name: each.metadata["suited"][large]
+            for each in fields(self)
+            if each.metadata["suited"] and getattr(self, each.name) is None and self.uses(each.name)
+        }
+        if self.base_epochs is None:
+            steps = self.epochs or chosen.get("epochs") or (10, 100)[large]
+            chosen["base_epochs"] = steps * (1 if large else 2)
+        if self.replay_window is None and chosen.get("replay", self.replay) == "boundary" and not large:
+            chosen["replay_window"] = "all"  # with other samplings the whole past would be too much
+        return replace(self, **chosen)
+
+    def uses(self, name: str) -> bool:
+        """Whether the model, the strategy or the protocol uses an option."""
+        each = OPTIONS[name]
+        used_by = each.metadata["used_by"]
+        if used_by is None:
+            return True
+        return (self.model if each.metadata["group"] == "model" else self._learner) in used_by
+
+    @property
+    def _learner(self) -> str:
+        return "joint" if self.protocol == "joint" else self.strategy
+
+    def refuse_unused(self, given: Mapping[str, Any]) -> None:
+        """Raises an error for an option that was given and has no effect."""
+        for name in given:
+            each = OPTIONS[name]
+            flag = f"--{name.replace('_', '-')}"
+            if not self.uses(name):
+                user = self.model if each.metadata["group"] == "model" else self._learner
+                raise UsageError(
+                    f"{flag} has no effect with {user} (got {given[name]!r}); it goes with "
+                    f"{', '.join(each.metadata['used_by'])}"
+                )
+            if each.metadata["needs"] and getattr(self, each.metadata["needs"]) is None:
+                raise UsageError(f"{flag} goes with --{each.metadata['needs']} (got {given[name]!r})")
+        if given.get("holdout") is not None and (self.val or self.test):
+            raise UsageError(f"--holdout has no effect with --val or --test (got {given['holdout']!r})")
+
+    def save(self, run_dir: Path, command: str = "") -> None:
+        """Writes ``run.json``: the options, the version, the date and the command."""
+        options: dict[str, Any] = asdict(self)
         for name in ("facts", "val", "test", "root", "base"):  # a run may be resumed from another folder
-            if state[name] is not None:
-                state[name] = str(Path(state[name]).absolute())
+            if options[name] is not None:
+                options[name] = str(Path(options[name]).absolute())
+        begun = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "seconds")
+        state = {"version": __version__, "begun": begun, "command": command}
+        state |= {key: value for key, value in read_run_file(run_dir).items() if key in state}  # of a resumed run
+        text = json.dumps({**state, "options": options}, indent=1, ensure_ascii=False)
+        from tkg_incremental.storage import atomic_write
+
         with atomic_write(run_dir / RUN_FILE) as file:
-            file.write(json.dumps(state, indent=1, ensure_ascii=False).encode())
+            file.write(text.encode("utf-8", "surrogateescape"))
 
     @classmethod
     def load(cls, run_dir: Path) -> RunOptions:
         """Reads ``run.json``."""
-        path = run_dir / RUN_FILE
+        state = read_run_file(run_dir)
+        if not state:
+            raise BadDataError(f"there is no run of the command line in '{run_dir}' (no {RUN_FILE})")
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            raise BadDataError(f"there is no run of the command line in '{run_dir}' (no {RUN_FILE})") from None
-        except (ValueError, TypeError) as error:
-            raise BadDataError(f"'{path}' is damaged or of another version: {error}") from None
+            return cls(**state["options"])
+        except (KeyError, TypeError) as error:
+            raise BadDataError(f"'{run_dir / RUN_FILE}' is damaged or of another version: {error}") from None
 
 
-OPTION_NAMES = [field.name for field in fields(RunOptions)]
+def read_run_file(run_dir: Path) -> dict[str, Any]:
+    """The contents of ``run.json``; empty if there is none."""
+    path = run_dir / RUN_FILE
+    try:
+        return dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError) as error:
+        raise BadDataError(f"'{path}' is damaged or of another version: {error}") from None
+
+
+#: The fields of :class:`RunOptions` by name.
+OPTIONS = {each.name: each for each in fields(RunOptions)}
 DEFAULTS = RunOptions()

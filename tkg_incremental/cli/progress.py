@@ -1,4 +1,4 @@
-"""What one sees of a run while it trains."""
+"""Progress of a run on the terminal or in a log."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tkg_incremental.report.recorder import ChangeRecorder
+from tkg_incremental.tables import show_number
 from tkg_incremental.training import Callback, IncrementalTrainer, ProgressBar
-from tkg_incremental.training.result import show_number
 
 
 class StepLines(Callback):
-    """A line for each step, for logs and pipes, where bars would be a mess."""
+    """A line for each step, for logs and pipes, which cannot show bars."""
 
     def on_step_end(self, trainer: IncrementalTrainer, record: dict[str, Any] | None) -> None:
         if record is None:
@@ -25,10 +25,10 @@ class StepLines(Callback):
 
 
 def watchers(watch: Sequence[tuple[str | None, str, str | None]] = ()) -> list[Callback]:
-    """Bars on a terminal, lines elsewhere; and what the report is made from.
+    """Bars on a terminal, lines elsewhere; and the recorder of the report.
 
     Args:
-        watch: Questions that the report follows in any case.
+        watch: Questions that the report always includes.
     """
     progress = ProgressBar() if sys.stderr.isatty() else StepLines()
     return [progress, ChangeRecorder(watch)]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import webbrowser
 from pathlib import Path
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run
 from tkg_incremental.cli.errors import OK, BadDataError
-from tkg_incremental.cli.opened import open_result
-from tkg_incremental.report import write_report
+from tkg_incremental.cli.run_io import open_result
 
 DESCRIPTION = """
 Write report.html into the folder of a run: one self-contained page with the metrics step by step,
-what was forgotten, what changed, and what each figure means. Training writes it, too.
+what was forgotten, what changed, and the meaning of each figure. Training writes it, too.
 """
 EXAMPLES = """
 tkg-incremental report runs/demo
@@ -31,14 +31,16 @@ def run(args: argparse.Namespace) -> int:
     path = report_of(args.run_dir)
     print(path)
     if args.open and not webbrowser.open(path.absolute().as_uri()):
-        raise BadDataError(f"there is no browser to open '{path}' with")
+        print(f"{args.parser.prog}: no browser found; open the file above in one", file=sys.stderr)
     return OK
 
 
 def report_of(run_dir: Path) -> Path:
-    """Writes the report of a run, and says where it is."""
-    open_result(run_dir)  # says what is wrong with the metrics, if anything is
+    """Writes the report of a run and returns its path."""
+    open_result(run_dir)  # for the error, if the metrics are damaged
+    from tkg_incremental.report import write_report
+
     try:
         return write_report(run_dir)
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadDataError(f"'{run_dir / 'changes.json'}' is damaged or of another version: {error!r}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadDataError(f"a file in '{run_dir}' is damaged or of another version: {error!r}") from error

@@ -1,7 +1,8 @@
-"""A run from its options: the dataset, the trainer, and the training itself."""
+"""A run from its options: the dataset, the trainer, and the training."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,13 +13,27 @@ import torch
 
 from tkg_incremental.cli.errors import UsageError
 from tkg_incremental.cli.options import RUN_FILE, RunOptions
+from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
-from tkg_incremental.distributed import World
-from tkg_incremental.distributed.world import ALONE
+from tkg_incremental.datasets.options import CountBins, ReadOptions
+from tkg_incremental.models import TKGModel
 from tkg_incremental.ops.memory import keep_freed_memory
-from tkg_incremental.registry import make_dataset, make_model, make_strategy, takes
-from tkg_incremental.training import Callback, IncrementalTrainer, LearningSettings, Result, RunFolderError
-from tkg_incremental.training.checks import check_shared
+from tkg_incremental.registry import make_dataset, make_model, make_strategy
+from tkg_incremental.strategies import ReplayOptions, Strategy
+from tkg_incremental.training import (
+    BaseSettings,
+    Callback,
+    IncrementalTrainer,
+    LearningSettings,
+    Result,
+    RunFolderError,
+    TrainerSettings,
+)
+
+# Share of held-out facts if a user's own facts come without validation and test facts.
+_HOLDOUT = 0.1
+# Memory per replayed quad while it is drawn and learnt, about.
+_BYTES_PER_QUAD = 100
 
 
 def train(
@@ -27,38 +42,43 @@ def train(
     callbacks: Sequence[Callback] = (),
     resume: bool = False,
     overwrite: bool = False,
-    world: World = ALONE,
+    communicator: Communicator = LOCAL,
+    command: str = "",
 ) -> Result:
-    """Trains a base model and visits all steps, or continues to.
+    """Trains a base model and learns all steps, or continues to.
 
     Args:
-        options: What to learn, and how.
+        options: The options.
         run_dir: Folder of the run.
-        callbacks: What watches the run.
-        resume: Continue the run of the folder.
-        overwrite: Replace the run of the folder.
-        world: The processes that train together.
+        callbacks: Called during the run.
+        resume: Continue the run in the folder.
+        overwrite: Replace the run in the folder.
+        communicator: The processes that train together.
+        command: The command that began the run, for its report.
     """
     keep_freed_memory()
     run_dir = Path(run_dir)
-    with world.first() as is_first:
+    with communicator.first() as is_first:
         if is_first and holds_run(run_dir) and not (resume or overwrite):
             raise RunFolderError(f"'{run_dir}' holds an earlier run: --resume continues it, --overwrite replaces it")
-    dataset = open_dataset(options)  # the first to come builds it, behind a lock
-    if world.is_first:
+    dataset = open_dataset(options)  # the first process builds it, under a lock
+    if communicator.is_first:
         print(dataset, file=sys.stderr)
-    options = options.suited_to(dataset)
-    trainer = make_trainer(options, dataset, run_dir, callbacks, overwrite, world)
+    options = options.suited_to(dataset.timeline.train.num_rows)
+    trainer = make_trainer(options, dataset, run_dir, callbacks, overwrite, communicator)
     try:
-        # A run may have been stopped before the first checkpoint.
-        if resume and world.tell(trainer.folder is not None and bool(trainer.folder.checkpoints)):
+        # A run may have been stopped before its first checkpoint.
+        if resume and communicator.broadcast(trainer.folder is not None and bool(trainer.folder.checkpoints)):
             trainer.resume()
-        if world.is_first:
-            options.save(run_dir)
+        if communicator.is_first:
+            options.save(run_dir, command)
+        if options.protocol == "joint":
+            trainer.fit_all(options.base)
+            return trainer.result
         trainer.pretrain(options.base)
         return trainer.fit()
     except KeyboardInterrupt:
-        for callback in trainer.callbacks if world.is_first else ():
+        for callback in trainer.callbacks if communicator.is_first else ():
             callback.on_end(trainer)
         raise
     finally:
@@ -70,15 +90,36 @@ def open_dataset(options: RunOptions) -> TKGDataset:
     """The dataset by its name, or a user's own facts."""
     if options.facts is None:
         return make_dataset(options.dataset, options.root)
-    steps = {"binning": options.binning, "unit": options.unit, "threshold": options.threshold}
+    holdout = options.holdout
+    if holdout is None:
+        holdout = _HOLDOUT if options.val is None and options.test is None else 0.0
     try:
-        if options.val is None and options.test is None:
-            return TabularTKG(options.facts, **steps)  # type: ignore[arg-type]
-        return TabularTKG(train=options.facts, val=options.val, test=options.test, **steps)  # type: ignore[arg-type]
+        return TabularTKG(
+            options.facts,
+            options.val,
+            options.test,
+            unit=options.unit,
+            binning=None if options.threshold is None else CountBins(options.threshold),
+            read=ReadOptions(
+                columns=_columns(options.columns),
+                delimiter={"\\t": "\t", "tab": "\t"}.get(options.delimiter or "", options.delimiter),
+                dayfirst=options.dayfirst,
+                date_format=options.date_format,
+                outliers="keep" if options.keep_outliers else "error",
+            ),
+            holdout=holdout,
+        )
     except DataError:
         raise
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def _columns(text: str | None) -> dict[str, str | int] | None:
+    if text is None:
+        return None
+    pairs = (part.split("=", 1) for part in text.split(","))
+    return {key.strip(): name.strip() for key, name in pairs}
 
 
 def make_trainer(
@@ -87,77 +128,113 @@ def make_trainer(
     run_dir: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     overwrite: bool = False,
-    world: World = ALONE,
+    communicator: Communicator = LOCAL,
 ) -> IncrementalTrainer:
-    """The trainer the options describe.
+    """The trainer of a run.
 
     Args:
-        options: What to learn, and how.
+        options: The options.
         dataset: The dataset.
         run_dir: Folder of the run.
-        callbacks: What watches the run.
-        overwrite: Replace the run of the folder.
-        world: The processes that train together.
+        callbacks: Called during the run.
+        overwrite: Replace the run in the folder.
+        communicator: The processes that train together.
     """
     check_device(options.device)
-    options = options.suited_to(dataset)
-    choice: dict[str, Any] = {"hidden_channels": options.hidden_channels, "seed": options.seed}
-    for name in ("decoder", "max_frequency"):
-        value = getattr(options, name)
-        if value is not None:
-            choice[name] = value
-            if not takes(options.model, name):
-                raise UsageError(f"--{name.replace('_', '-')}: {options.model} has no choice of it (got {value!r})")
-    names = ("epochs", "patience", "batch_size", "optimizer", "lr", "weight_decay", "autocast")
+    options = options.suited_to(dataset.timeline.train.num_rows)
+    check_memory(options)
     try:
-        settings = LearningSettings(**{name: getattr(options, name) for name in names})
-        model = make_model(options.model, dataset, **choice)
-        strategy = make_strategy(
-            options.strategy,
-            facts=options.learn_from,
-            replay=options.replay,
-            window=options.window,
-            replay_size=options.replay_size,
-            replay_window=options.replay_window,
-            rce=options.replay_weight,
-            drift=options.drift,
-            lapse=options.lapse,
-            negatives=options.negatives,
-            replay_negatives=options.replay_negatives,
+        model = _model(options, dataset)
+        return IncrementalTrainer(
+            model,
+            dataset,
+            _strategy(options),
+            run_dir=run_dir,
+            seed=options.seed,
+            device=options.device,
+            settings=_settings(options, model),
+            callbacks=callbacks,
+            overwrite=overwrite,
+            communicator=communicator,
         )
-        check_shared(strategy, world)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    # Against all entities at once costs one matrix product, where a product is what the score is.
-    one_vs_all = model.decoder.similarity == "dot"
-    return IncrementalTrainer(
-        model,
-        dataset,
-        strategy,
-        run_dir=run_dir,
-        seed=options.seed,
-        device=options.device,
-        settings=settings,
-        base_settings=replace(settings, epochs=options.base_epochs or settings.epochs),
-        base_negatives=options.base_negatives or ("all" if one_vs_all else 500),
+
+
+def _model(options: RunOptions, dataset: TKGDataset) -> TKGModel:
+    choice: dict[str, Any] = {"hidden_channels": options.hidden_channels, "seed": options.seed}
+    for name in ("decoder", "max_frequency"):
+        if getattr(options, name) is not None:
+            choice[name] = getattr(options, name)
+    if options.reciprocal:
+        choice["reciprocal"] = True
+    return make_model(options.model, dataset, **choice)
+
+
+def _strategy(options: RunOptions) -> Strategy:
+    if options.protocol == "joint":
+        strategy = Strategy([], "joint")
+        strategy.sees_future = True
+        return strategy
+    arguments = {
+        "learn_from": "facts",
+        "negatives": "negatives",
+        "window": "window",
+        "regularization": "regularization",
+        "unlikelihood": "unlikelihood",
+    }
+    chosen: dict[str, Any] = {
+        argument: getattr(options, name) for name, argument in arguments.items() if options.uses(name)
+    }
+    if options.uses("replay"):
+        chosen["replay"] = ReplayOptions(
+            sampling=options.replay,  # type: ignore[arg-type]
+            size=options.replay_size,
+            window=options.replay_window,  # type: ignore[arg-type]
+            negatives=options.replay_negatives,  # type: ignore[arg-type]
+            weight=1.0 if options.replay_weight is None else options.replay_weight,
+        )
+    return make_strategy(options.strategy, **chosen)
+
+
+def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
+    names = ("patience", "batch_size", "optimizer", "lr", "weight_decay", "n3", "smoothness", "autocast")
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in names}
+    learning = LearningSettings(epochs=options.epochs or 1, **chosen)
+    # Scores against all entities are one matrix product, if the score is a product.
+    negatives = options.base_negatives or ("all" if model.decoder.similarity == "dot" else 500)
+    assert options.base_epochs is not None
+    return TrainerSettings(
+        learning=learning,
+        base=BaseSettings(learning=replace(learning, epochs=options.base_epochs), negatives=negatives),  # type: ignore[arg-type]
         negative_pool=options.negative_pool,
-        new_entities=options.new_entities,
-        callbacks=callbacks,
+        new_entities=options.new_entities,  # type: ignore[arg-type]
         checkpoint_every=options.checkpoint_every,
-        overwrite=overwrite,
-        world=world,
     )
 
 
 def holds_run(run_dir: Path) -> bool:
-    """Whether a folder has anything of a run in it."""
+    """Whether a folder has files of a run."""
     names = (RUN_FILE, "config.json", "metrics.json", "model.pt")
     return any((run_dir / name).exists() for name in names) or any((run_dir / "checkpoints").glob("[0-9]*.pt"))
 
 
 def check_device(device: str) -> None:
-    """Refuses a device that is not there."""
+    """Refuses a device that is not available."""
     kind = device.partition(":")[0]
     there: dict[str, Callable[[], bool]] = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
     if kind in there and not there[kind]():
         raise UsageError(f"--device {device}: torch finds no {kind} device here; --device auto takes the best there is")
+
+
+def check_memory(options: RunOptions) -> None:
+    """Refuses a replay that does not fit into the memory of the machine."""
+    if options.replay_size is None or not hasattr(os, "sysconf"):
+        return
+    needed = options.replay_size * _BYTES_PER_QUAD
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise UsageError(
+            f"--replay-size {options.replay_size} needs about {needed / 1e9:.0f} GB of memory (this machine has "
+            f"{there / 1e9:.0f} GB)"
+        )

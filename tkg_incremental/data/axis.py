@@ -1,63 +1,71 @@
-"""The time axis: which years, days or plain indices a step stands for."""
+"""The time axis: which hours, days, years or plain indices a step stands for."""
 
 from __future__ import annotations
 
-import datetime
-import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, overload
 
-UNITS = ("year", "day", "index")
+from tkg_incremental.data.dates import parse_instant
+from tkg_incremental.data.units import UNITS, check_unit, format_instant
 
-_YEAR = re.compile(r"-?\d{1,6}")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DATE_OPEN_DAY = re.compile(r"(-?\d{1,4})-(?:\d{2}|##)-(?:\d{2}|##)")
+__all__ = ["UNITS", "Labels", "TimeAxis", "parse_instant"]
+
+# An axis longer than this is a mistake in the dates, and snapshots are kept per step.
+MAX_STEPS = 2_000_000
 
 
-def parse_instant(text: str, unit: str) -> int:
-    """Reads a point in time as an integer of ``unit``.
+class Labels(Sequence[str]):
+    """The labels of the steps, formatted on access. Compares equal to a list of the same labels.
 
     Args:
-        text: A year (``"2021"``), an ISO date (``"2021-01-20"``) or, for ``unit="index"``, an integer.
-        unit: ``"year"``, ``"day"`` (proleptic ordinal) or ``"index"``.
-
-    >>> parse_instant("2021-01-20", "year")
-    2021
+        axis: The time axis.
     """
-    text = text.strip()
-    if unit == "day":
-        if _DATE.fullmatch(text):
-            return _date(text).toordinal()
-        raise ValueError(f"expected a date YYYY-MM-DD (got {text!r})")
-    if _YEAR.fullmatch(text):
-        return int(text)
-    if unit == "year":
-        if _DATE.fullmatch(text):
-            return _date(text).year
-        match = _DATE_OPEN_DAY.fullmatch(text)
-        if match:
-            return int(match.group(1))
-        raise ValueError(f"expected a year or a date YYYY-MM-DD (got {text!r})")
-    raise ValueError(f"expected an integer (got {text!r})")
+
+    def __init__(self, axis: TimeAxis) -> None:
+        self._axis = axis
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[step] for step in range(*index.indices(len(self)))]
+        first, last, unit = self._axis.first[index], self._axis.last[index], self._axis.unit
+        text = format_instant(first, unit)
+        return text if first == last else f"{text}–{format_instant(last, unit)}"
+
+    def __len__(self) -> int:
+        return self._axis.num_steps
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[step] for step in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Labels):
+            return self._axis == other._axis or list(self) == list(other)
+        return list(self) == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = self[:] if len(self) <= 8 else [*self[:3], "…", *self[-3:]]
+        return repr(shown)
 
 
-def _date(text: str) -> datetime.date:
-    try:
-        return datetime.date(*map(int, text.split("-")))
-    except ValueError as error:
-        raise ValueError(f"expected a date that exists (got {text!r}: {error})") from None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TimeAxis:
-    """The instants each step covers, in order and without gaps that matter.
+    """The instants each step covers, in ascending order.
 
     Args:
-        first: First instant of every step, ascending.
+        first: First instant of every step, ascending. A :class:`range` needs no memory per step.
         last: Last instant of every step.
-        unit: What an instant counts: ``"year"``, ``"day"`` or ``"index"``.
+        unit: What an instant counts: ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"``, ``"year"`` or
+            ``"index"``.
 
     >>> axis = TimeAxis((1996, 1997, 1998), (1996, 1997, 1999), "year")
     >>> axis.labels
@@ -66,44 +74,82 @@ class TimeAxis:
     2
     """
 
-    first: tuple[int, ...]
-    last: tuple[int, ...]
+    first: Sequence[int]
+    last: Sequence[int]
     unit: str = "year"
 
     def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise ValueError(f"unit must be one of {UNITS} (got {self.unit!r})")
+        check_unit(self.unit)
         if not self.first or len(self.first) != len(self.last):
             raise ValueError(
                 f"first and last must have one entry per step (got {len(self.first)} and {len(self.last)})"
             )
 
     @classmethod
-    def from_instants(cls, instants: Sequence[int], unit: str = "year") -> TimeAxis:
-        """One step per instant."""
+    def from_instants(cls, instants: Iterable[int], unit: str = "year") -> TimeAxis:
+        """One step per instant that occurs."""
         ordered = tuple(sorted(set(instants)))
         return cls(ordered, ordered, unit)
+
+    @classmethod
+    def from_range(cls, first: Any, last: Any, unit: str = "year") -> TimeAxis:
+        """One step per unit from ``first`` to ``last``, both included.
+
+        Args:
+            first: The first instant: an integer of ``unit``, or a date.
+            last: The last instant, likewise.
+            unit: What an instant counts.
+
+        >>> TimeAxis.from_range("2023-11", "2024-02", "month").labels
+        ['2023-11', '2023-12', '2024-01', '2024-02']
+        """
+        begin, end = (when if isinstance(when, int) else parse_instant(when, unit) for when in (first, last))
+        if begin > end:
+            raise ValueError(f"last must not be before first (got {first} … {last})")
+        if end - begin >= MAX_STEPS:
+            raise ValueError(f"an axis must have at most {MAX_STEPS} steps (got {end - begin + 1} of unit {unit!r})")
+        steps = range(begin, end + 1)
+        return cls(steps, steps, unit)
 
     @property
     def num_steps(self) -> int:
         return len(self.first)
 
-    @cached_property
-    def labels(self) -> list[str]:
-        """What a person reads: ``"1997"`` or ``"1998–1999"``."""
-        return [
-            self._show(a) if a == b else f"{self._show(a)}–{self._show(b)}"
-            for a, b in zip(self.first, self.last, strict=True)
-        ]
+    @property
+    def labels(self) -> Labels:
+        """The text of every step: ``"1997"`` or ``"1998–1999"``."""
+        return Labels(self)
 
-    def step_of(self, when: str | int) -> int:
-        """The step that covers a date, a year or (``unit="index"``) an index."""
-        instant = parse_instant(str(when), self.unit)
+    def step_of(self, when: Any, dayfirst: bool = False, date_format: str | None = None) -> int:
+        """The step that covers a date, a year or (``unit="index"``) an index.
+
+        Args:
+            when: The date, not coarser than the unit of the axis.
+            dayfirst: Read ``03/04/2024`` as 3 April.
+            date_format: See :func:`~tkg_incremental.data.parse_instant`.
+        """
+        instant = parse_instant(when, self.unit, dayfirst, date_format)
         if not self.first[0] <= instant <= self.last[-1]:
-            raise ValueError(
-                f"time must lie in {self._show(self.first[0])} … {self._show(self.last[-1])} (got {when!r})"
-            )
+            reach = f"{format_instant(self.first[0], self.unit)} … {format_instant(self.last[-1], self.unit)}"
+            raise ValueError(f"time must lie in {reach} (got {str(when)!r})")
         return bisect_right(self.first, instant) - 1
 
-    def _show(self, instant: int) -> str:
-        return datetime.date.fromordinal(instant).isoformat() if self.unit == "day" else str(instant)
+    def is_after(self, when: Any) -> bool:
+        """Whether a date is after the last step.
+
+        Args:
+            when: The date, not coarser than the unit of the axis.
+        """
+        return parse_instant(when, self.unit) > self.last[-1]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TimeAxis):
+            return NotImplemented
+        # A range and a tuple of the same instants are the same axis.
+        return self.unit == other.unit and all(
+            mine is theirs or (len(mine) == len(theirs) and tuple(mine) == tuple(theirs))
+            for mine, theirs in ((self.first, other.first), (self.last, other.last))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.unit, len(self.first), self.first[0], self.last[-1]))

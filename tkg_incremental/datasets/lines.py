@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,46 +16,75 @@ class DataError(ValueError):
         path: The file.
         line: Number of the line, from 1; :obj:`None` if the file as a whole is meant.
         problem: What was expected and what came.
+        place: What ``line`` counts: ``"line"``, or ``"row"`` in data frames and Parquet files.
     """
 
-    def __init__(self, path: str | os.PathLike[str], line: int | None, problem: str) -> None:
-        super().__init__(str(path), line, problem)
-        self.path, self.line, self.problem = Path(path), line, problem
+    def __init__(self, path: str | os.PathLike[str], line: int | None, problem: str, place: str = "line") -> None:
+        super().__init__(str(path), line, problem, place)
+        self.path, self.line, self.problem, self.place = Path(path), line, problem, place
 
     def __str__(self) -> str:
-        where = f"{self.path}, line {self.line}" if self.line is not None else str(self.path)
+        where = f"{self.path}, {self.place} {self.line}" if self.line is not None else str(self.path)
         return f"{where}: {self.problem}"
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a UTF-8 file, without the byte order mark."""
+    data = Path(path).read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # Positions count from after the byte order mark, if there is one.
+        data, before = error.object, error.start
+        line, start = data.count(b"\n", 0, before) + 1, data.rfind(b"\n", 0, before) + 1
+        problem = f"expected UTF-8 text ({error.reason} at byte {before - start})"
+        raise DataError(path, line, problem) from None
+
+
 def read_fields(
-    path: str | os.PathLike[str], columns: tuple[int, ...] | None = None, delimiter: str = "\t"
+    path: str | os.PathLike[str],
+    columns: tuple[int, ...] | None = None,
+    delimiter: str = "\t",
+    text: str | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, fields) of every line that is not blank.
+    """Yields (line number, fields) of every record that is not blank.
 
     Args:
-        path: A UTF-8 text file; a byte order mark at its start is passed over.
-        columns: How many fields a line may have; :obj:`None` leaves that to the caller.
-        delimiter: What separates them. Fields that a comma or semicolon separates may be quoted, as in CSV
-            files; a quoted field ends on its line.
+        path: A UTF-8 text file; a byte order mark at its start is dropped.
+        columns: How many fields a record may have; :obj:`None` leaves that to the caller.
+        delimiter: What separates them. Fields that are not separated by tabs may be quoted, as in CSV files, and a
+            quoted field may span lines; the number is that of the first line of the record.
+        text: The text of the file, if it has been read already.
     """
-    quoted = delimiter != "\t"
-    empty = True
-    with open(path, "rb") as file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                reason = f"{error.reason} at byte {error.start}"
-                raise DataError(path, number, f"expected UTF-8 text ({reason})") from None
-            if not line.strip():
-                continue
-            empty = False
-            fields = _unquote(path, number, line, delimiter) if quoted else line.split(delimiter)
-            if columns is not None and len(fields) not in columns:
-                raise wrong_columns(path, number, columns, fields)
-            yield number, fields
+    text = read_text(path) if text is None else text
+    reader = csv.reader(io.StringIO(text, newline=""), dialect_of(delimiter))
+    number, empty = 1, True
+    try:
+        for fields in reader:
+            if fields and (fields[0].strip() or any(map(str.strip, fields))):  # not blank
+                empty = False
+                if columns is not None and len(fields) not in columns:
+                    raise wrong_columns(path, number, columns, fields)
+                yield number, fields
+            number = reader.line_num + 1
+    except csv.Error as error:
+        problem = f"expected fields that are quoted as in CSV files ({error})"
+        raise DataError(path, number, problem) from None
     if empty:
         raise DataError(path, None, "expected at least one line (the file is empty)")
+
+
+def dialect_of(delimiter: str, strict: bool = True) -> type[csv.Dialect]:
+    """How fields are quoted: as in CSV files, but not at all where tabs separate them."""
+
+    class Delimited(csv.Dialect):
+        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+        quotechar = '"'
+        doublequote = True
+        lineterminator = "\n"
+
+    Delimited.delimiter, Delimited.strict = delimiter, strict
+    return Delimited
 
 
 def wrong_columns(path: str | os.PathLike[str], line: int, columns: tuple[int, ...], fields: list[str]) -> DataError:
@@ -86,13 +116,5 @@ def read_names(path: str | os.PathLike[str]) -> list[str]:
 
 
 def short(text: str, limit: int = 60) -> str:
-    """As much of a text as an error message can take."""
+    """A text cut to the length an error message can take."""
     return text if len(text) <= limit else text[:limit] + "…"
-
-
-def _unquote(path: str | os.PathLike[str], number: int, line: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        problem = f"expected quoted fields that end on their line ({error}: {short(line)!r})"
-        raise DataError(path, number, problem) from None

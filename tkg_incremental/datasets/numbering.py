@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from tkg_incremental.data import Vocabulary
 from tkg_incremental.datasets.lines import DataError, parse_id
+
+if TYPE_CHECKING:
+    from tkg_incremental.datasets.table import Table
 
 # Every id up to the largest gets a name: a stray large one must not fill the memory.
 _MAX_ID = 10**8
@@ -28,7 +36,7 @@ class Numbering:
         self._seen: dict[str, int] = {}
 
     def index(self, path: Path, line: int, text: str) -> int:
-        """The id of what stands in a line of a file."""
+        """The id of a name, or of an id, in a line of a file."""
         if self.ids:
             limit = _MAX_ID if self._known is None else self._size
             index = parse_id(path, line, text, f"the {self.kind}'s id", limit)
@@ -37,9 +45,35 @@ class Numbering:
         if self._known is None:
             return self._seen.setdefault(text, len(self._seen))
         try:
-            return self._known.index(text)
+            return self._known.index(text, exact=True)
         except KeyError as error:
             raise DataError(path, line, f"expected a known {self.kind} ({error.args[0]})") from None
+
+    def index_columns(self, table: Table, *columns: Sequence[str]) -> list[Tensor]:
+        """The ids of whole columns, numbered row by row.
+
+        Args:
+            table: The table, for errors.
+            columns: Columns of the table, ``F`` names each.
+
+        Returns:
+            For each column its ids ``[F]``.
+        """
+        distinct = dict.fromkeys(chain.from_iterable(zip(*columns, strict=True)))
+        if not self.ids and self._known is None:
+            for name in distinct:
+                self._seen.setdefault(name, len(self._seen))
+            ids = self._seen
+        else:
+            ids = {name: self._index_or_error(table, columns, name) for name in distinct}
+        return [torch.tensor([ids[name] for name in column], dtype=torch.long) for column in columns]
+
+    def _index_or_error(self, table: Table, columns: Sequence[Sequence[str]], name: str) -> int:
+        try:
+            return self.index(table.path, 0, name)
+        except DataError as error:
+            row = min(column.index(name) for column in columns if name in column)
+            raise table.error(row, error.problem) from None
 
     @property
     def names(self) -> list[str]:

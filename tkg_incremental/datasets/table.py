@@ -2,38 +2,101 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tkg_incremental.data import TimeAxis, parse_instant
-from tkg_incremental.datasets.lines import DataError, read_fields, short, wrong_columns
+from tkg_incremental.data import TimeAxis
+from tkg_incremental.datasets.columns import find_columns
+from tkg_incremental.datasets.lines import DataError, wrong_columns
+from tkg_incremental.datasets.periods import END, START, read_periods
+from tkg_incremental.datasets.readers import (
+    Records,
+    Source,
+    is_delimited,
+    is_frame,
+    is_missing,
+    read_records,
+    source_name,
+)
 
-# A file, or a pandas DataFrame: `Any`, so that pandas need not be there for its type.
-Source = Any
+__all__ = ["Fact", "Source", "Table", "is_delimited", "is_frame", "load_table", "read_table", "source_name", "steps_of"]
 
-POINT = ("head", "rel", "tail", "time")
-INTERVAL = ("head", "rel", "tail", "start", "end")
 
-# Other names of the columns in a header.
-SYNONYMS = {
-    "subject": "head",
-    "relation": "rel",
-    "predicate": "rel",
-    "object": "tail",
-    "date": "time",
-    "year": "time",
-    "timestamp": "time",
-    "from": "start",
-    "since": "start",
-    "to": "end",
-    "until": "end",
-}
+@dataclass
+class Table:
+    """The columns of a table of facts, as they are written.
 
-# What stands for an end that is open, e.g. "", "-", "?", "####-##-##".
-_OPEN = re.compile(r"[-?#\s]*|none|null|nan|nat", re.IGNORECASE)
+    Args:
+        records: The rows, for errors.
+        head: Head of each fact.
+        rel: Relation of each fact.
+        tail: Tail of each fact.
+        start: Start of each fact; empty or :obj:`None` where it is open.
+        end: End of each fact, likewise.
+        is_point: Whether there is one time per fact; ``start`` and ``end`` are the same then.
+        has_header: Whether the columns are named.
+    """
+
+    records: Records
+    head: list[str]
+    rel: list[str]
+    tail: list[str]
+    start: Sequence[Any]
+    end: Sequence[Any]
+    is_point: bool
+    has_header: bool = True
+
+    @property
+    def path(self) -> Path:
+        return self.records.path
+
+    def error(self, row: int, problem: str) -> DataError:
+        """The error of a fact."""
+        return self.records.error(row, problem)
+
+    def may_be_header(self, row: int) -> bool:
+        """Whether a row may be a header that was not recognised."""
+        return row == 0 and self.records.header is None and self.records.lines[0] == 1 and not self.has_header
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+
+def load_table(
+    source: Source,
+    columns: Mapping[str, str | int] | Sequence[str] | None = None,
+    delimiter: str | None = None,
+) -> Table:
+    """Reads facts ``head, rel, tail, time`` or ``head, rel, tail, start, end``.
+
+    Args:
+        source: A file or a pandas DataFrame; see :func:`~tkg_incremental.datasets.readers.read_records`.
+        columns: See :class:`~tkg_incremental.datasets.options.ReadOptions`.
+        delimiter: What separates the fields; sniffed by default.
+    """
+    records = read_records(source, delimiter)
+    header = records.header
+    first = [str(field) for field in records.rows[0]] if header is None else header
+    line = None if header is not None else records.lines[0]
+    layout = find_columns(records.path, line, first, columns, surely_header=header is not None)
+    if header is None and layout.has_header:
+        records.rows, records.lines = records.rows[1:], records.lines[1:]
+        if not records.rows:
+            raise records.error(None, "expected at least one fact below the header")
+    if set(map(len, records.rows)) != {len(first)}:
+        row = next(row for row, fields in enumerate(records.rows) if len(fields) != len(first))
+        raise wrong_columns(records.path, records.lines[row], (len(first),), list(map(str, records.rows[row])))
+    cells = list(zip(*records.rows, strict=True))
+    places = layout.places
+    head, rel, tail = (_names(records, role, cells[places[role]]) for role in ("head", "rel", "tail"))
+    if "time" in places:
+        time = cells[places["time"]]
+        return Table(records, head, rel, tail, time, time, True, layout.has_header)
+    end: Sequence[Any] = cells[places["end"]] if "end" in places else [None] * len(head)
+    return Table(records, head, rel, tail, cells[places["start"]], end, False, layout.has_header)
 
 
 class Fact(NamedTuple):
@@ -47,32 +110,22 @@ class Fact(NamedTuple):
     end: int | None
 
 
-def read_table(
-    source: Source, unit: str, columns: Sequence[str] | None = None, delimiter: str | None = None
-) -> list[Fact]:
-    """Reads facts ``head, rel, tail, time`` or ``head, rel, tail, start, end``.
+def read_table(source: Source, unit: str) -> list[Fact]:
+    """Reads a table of facts one by one, with all times in ``unit``.
 
     Args:
-        source: A UTF-8 text file, or a pandas DataFrame.
-        unit: What an instant counts: ``"year"``, ``"day"`` or ``"index"``.
-        columns: The name of every column, for files without a header or with other names; columns of other
-            names are passed over. By default the first line says it, if all names that are needed stand there
-            (then in any order), and else there must be 4 or 5 columns.
-        delimiter: What separates the fields; by default a comma in files called ``*.csv``, else a tab.
+        source: A file or a pandas DataFrame.
+        unit: What an instant counts.
     """
-    path = source_name(source)
-    lines = _cells(source, delimiter)
-    number, fields = next(lines)
-    places, is_header = _layout(path, number, fields, columns)
-    facts = [] if is_header else [_fact(path, number, fields, places, unit)]
-    width = len(fields)
-    for number, fields in lines:
-        if len(fields) != width:
-            raise wrong_columns(path, number, (width,), fields)
-        facts.append(_fact(path, number, fields, places, unit))
-    if not facts:
-        raise DataError(path, None, "expected at least one fact below the header")
-    return facts
+    table = load_table(source)
+    times = read_periods(table, unit)
+    start, end = times.instants(unit)
+    return [
+        Fact(line, head, rel, tail, None if first == START else first, None if last == END else last)
+        for line, head, rel, tail, first, last in zip(
+            table.records.lines, table.head, table.rel, table.tail, start.tolist(), end.tolist(), strict=True
+        )
+    ]
 
 
 def steps_of(path: Path, fact: Fact, axis: TimeAxis) -> tuple[int, int]:
@@ -86,93 +139,18 @@ def steps_of(path: Path, fact: Fact, axis: TimeAxis) -> tuple[int, int]:
     return bisect_right(axis.first, start) - 1, bisect_right(axis.first, end) - 1
 
 
-def source_name(source: Source) -> Path:
-    """What errors call a source."""
-    return Path("<DataFrame>") if is_frame(source) else Path(source).expanduser()
+def _names(records: Records, role: str, cells: Sequence[Any]) -> list[str]:
+    names = [cell.strip() if isinstance(cell, str) else _text(cell) for cell in cells]
+    if "" in set(names):
+        row = names.index("")
+        got = "an empty field" if isinstance(cells[row], str) else repr(cells[row])
+        raise records.error(row, f"expected a {role} (got {got})")
+    return names
 
 
-def is_frame(source: Source) -> bool:
-    """Whether a source is a pandas DataFrame (or looks like one)."""
-    return hasattr(source, "itertuples") and hasattr(source, "columns")
-
-
-def _cells(source: Source, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
-    if not is_frame(source):
-        path = source_name(source)
-        yield from read_fields(path, None, delimiter or ("," if path.suffix.lower() == ".csv" else "\t"))
-        return
-    # The frame's header counts as line 0, so that the first row is line 1.
-    yield 0, [str(name) for name in source.columns]
-    for number, row in enumerate(source.itertuples(index=False, name=None), start=1):
-        yield number, [_cell(value) for value in row]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
+def _text(cell: Any) -> str:
+    if is_missing(cell):
         return ""
-    if isinstance(value, float) and value.is_integer():  # a column of integers with gaps is one of floats
-        return str(int(value))
-    # A pandas Timestamp would show its hours, too; NaT has a `date`, but no day.
-    if hasattr(value, "date") and str(value) != "NaT":
-        return value.date().isoformat()
-    return str(value)
-
-
-def _layout(path: Path, line: int, fields: list[str], columns: Sequence[str] | None) -> tuple[dict[str, int], bool]:
-    """The place of every column, and whether the line is a header."""
-    header = _places(fields)
-    if columns is not None:
-        places = _places(columns)
-        if not _complete(places):
-            raise ValueError(f"columns must name all of {POINT} or all of {INTERVAL} (got {columns!r})")
-        if len(columns) != len(fields):
-            raise wrong_columns(path, line, (len(columns),), fields)
-        return places, _complete(header)
-    if _complete(header):
-        return header, True
-    for names in (POINT, INTERVAL):
-        if len(fields) == len(names) and line > 0:
-            return _places(names), False
-    raise DataError(
-        path,
-        line,
-        f"expected the {len(POINT)} columns {', '.join(POINT)}, the {len(INTERVAL)} columns "
-        f"{', '.join(INTERVAL)} or a header that names them (got {short(' | '.join(fields))!r})",
-    )
-
-
-def _places(names: Sequence[str]) -> dict[str, int]:
-    folded = [name.strip().casefold() for name in names]
-    return {SYNONYMS.get(name, name): place for place, name in reversed(list(enumerate(folded)))}
-
-
-def _complete(places: dict[str, int]) -> bool:
-    return places.keys() >= set(POINT) or places.keys() >= set(INTERVAL)
-
-
-def _fact(path: Path, line: int, fields: list[str], places: dict[str, int], unit: str) -> Fact:
-    head, rel, tail = (fields[places[name]].strip() for name in POINT[:3])
-    for name, text in zip(POINT, (head, rel, tail), strict=False):
-        if not text:
-            raise DataError(path, line, f"expected a {name} (got an empty field)")
-    if "time" in places:
-        time = _instant(path, line, fields[places["time"]], unit)
-        return Fact(line, head, rel, tail, time, time)
-    start, end = (
-        None if _OPEN.fullmatch(fields[places[name]]) else _instant(path, line, fields[places[name]], unit)
-        for name in INTERVAL[3:]
-    )
-    if start is not None and end is not None and start > end:
-        between = " … ".join(fields[places[name]].strip() for name in INTERVAL[3:])
-        raise DataError(path, line, f"expected a start that is not after the end (got {between})")
-    return Fact(line, head, rel, tail, start, end)
-
-
-def _instant(path: Path, line: int, text: str, unit: str) -> int:
-    try:
-        instant = parse_instant(text, unit)
-    except ValueError as error:
-        raise DataError(path, line, str(error)) from None
-    if unit == "index" and instant < 0:
-        raise DataError(path, line, f"expected a step that is not negative (got {instant})")
-    return instant
+    if isinstance(cell, float) and cell.is_integer():  # a column of integers with gaps is one of floats
+        return str(int(cell))
+    return str(cell).strip()

@@ -7,7 +7,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import scatter
 
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.ops.answers import FIRST, LAST
@@ -81,7 +80,7 @@ def replay_frequencies(facts: Tensor, current: Tensor, window: int) -> Tensor:
         key = pack([both[:, c] for c in kept], [sizes[c] for c in kept])
         distinct, group = torch.unique(key, return_inverse=True)
         mine, others = group.split([len(facts), len(current)])
-        past = scatter(duration, mine, dim_size=len(distinct), reduce="sum")[mine]
+        past = torch.zeros_like(distinct).index_add_(0, mine, duration)[mine]
         present = torch.bincount(others, minlength=len(distinct))[mine]
         frequency += weight * (torch.log(past + 1.0) + DISCOUNT * window * torch.log(present + 1.0))
     return frequency

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tkg_incremental.ops.rows import look_up, look_up_few
 from tkg_incremental.ops.shared import SharedTable
-from tkg_incremental.optim.rowwise import gradient_norm
+from tkg_incremental.optim.rowwise import gradient_norm, sum_tables
 from tkg_incremental.optim.touched_rows import TouchedRows
 
 # Look-ups of less than this share of a table get sparse gradients: to sort and sum a few rows costs less than a
@@ -189,10 +189,16 @@ class Encoder(nn.Module):
         """The norm of the whole gradient from its touched rows by table."""
         return gradient_norm(gradients)
 
+    def sum_tables(self, values: dict[str, Tensor]) -> Tensor:
+        """The sum of a number per table."""
+        return sum_tables(values)
+
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         for name, axis in self.axes.items():
-            self.initialize(axis, torch.arange(self.sizes[axis]), generator, only=name)
+            # A model that is loaded has no values yet, and drawing them on the meta device would import sympy.
+            if not self.get_parameter(name).is_meta:
+                self.initialize(axis, torch.arange(self.sizes[axis]), generator, only=name)
 
     @torch.no_grad()
     def initialize(
@@ -212,7 +218,7 @@ class Encoder(nn.Module):
             self.initialize("time", torch.tensor([step]), generator)
             return
         for name, table in self.tables("time").items():
-            self.put(name, torch.tensor([step]), table[step - 1 : step])
+            self.put(name, torch.tensor([step]), table[step - 1 : step].clone())
 
     def initial_bound(self, name: str) -> float:
         """Initial values of a table are drawn between plus and minus this."""

@@ -49,11 +49,13 @@ def load_model(
     parts = {"model", "options", "sizes", "weights", "catalog"}
     if not isinstance(state, dict) or not state.keys() >= parts:
         raise CorruptFileError(path, "it is no saved model")
+    is_new = model is None
     if model is None:
         model = _construct(state, path)
     _check_weights(model, state["weights"], path)
     try:
-        model.load_state_dict(state["weights"])
+        # The model takes the tensors of the file as its parameters: no second copy, and none to overwrite.
+        model.load_state_dict(state["weights"], assign=is_new)
         if state["catalog"] is not None:
             model.catalog = Catalog.from_state(state["catalog"])
     except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -73,9 +75,11 @@ def _construct(state: dict[str, Any], path: str | os.PathLike[str]) -> TKGModel:
         with torch.device("meta"):  # no memory is allocated for sizes that the weights do not have
             model = ZOO[name](sizes["entity"], relations, sizes["time"], **options)
         _check_weights(model, state["weights"], path)
+        if any(buffer.is_meta for buffer in model.buffers()):  # computed by the constructor, not saved
+            model = ZOO[name](sizes["entity"], relations, sizes["time"], **options)
     except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptFileError(path, f"its contents do not fit a model: {error!r}") from error
-    return model.to_empty(device="cpu")
+    return model
 
 
 def _check_weights(model: TKGModel, weights: Any, path: str | os.PathLike[str]) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import scatter
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.keys import expand_spans
@@ -232,4 +231,5 @@ def _sum_signs(scores: Tensor, own: Tensor, higher: Tensor, lower: Tensor) -> No
 
 
 def _count(hits: Tensor, group: Tensor, groups: int) -> Tensor:
-    return scatter(hits.long(), group, dim=0, dim_size=groups, reduce="sum")
+    counts = torch.zeros(groups, *hits.shape[1:], dtype=torch.long, device=hits.device)
+    return counts.index_add_(0, group, hits.long())

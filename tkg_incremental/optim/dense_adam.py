@@ -47,7 +47,7 @@ class DenseAdam(torch.optim.Adam):
         """For each table the rows that the last update moved; :obj:`None` for all."""
         return dict.fromkeys(self._tables)
 
-    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():

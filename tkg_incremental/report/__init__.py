@@ -1,4 +1,4 @@
-r"""What a run looks like: one HTML page, matplotlib figures for notebooks, TensorBoard."""
+r"""Reports of runs: HTML pages, matplotlib figures for notebooks, TensorBoard."""
 
 from tkg_incremental.report.changes import Changes
 from tkg_incremental.report.page import render_report, write_report

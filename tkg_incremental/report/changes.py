@@ -1,4 +1,4 @@
-"""What changed in the graph while a model learnt it, and what the model made of it: the records of a run."""
+"""The changes of a graph during a run, and how the model ranked old and new answers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from tkg_incremental.ops.answers import Side
 from tkg_incremental.storage import atomic_write
 
-#: Part of the file, so that a later layout is not mistaken for this one.
-FORMAT = 1
+#: Version of the file's layout.
+FORMAT = 2
 
 
 class FactCounts(NamedTuple):
-    """Train facts of a step: all, those of the step before too, those that are new, those that are gone."""
+    """Train facts of a step: all, common with the step before, added, and deleted."""
 
     total: int
     common: int
@@ -30,19 +30,19 @@ class WatchedAnswer:
     Args:
         name: The answer.
         holds: The steps at which it is true.
-        taught: Whether it was ever among the train facts; else the model can only infer it.
-        ranks: Its raw rank after each recorded step, asked about that step; :obj:`None` while it is unknown.
+        learnt: Whether it is among the train facts; if not, the model can only infer it.
+        ranks: Its raw rank after each recorded step, at that step; :obj:`None` before it is known.
     """
 
     name: str
     holds: list[int]
-    taught: bool
+    learnt: bool
     ranks: list[float | None] = field(default_factory=list)
 
 
 @dataclass
 class Handover:
-    """The one answer to a question gives way to another.
+    """The only answer to a question is replaced by another.
 
     Args:
         time: The first step at which the new answer is the only one.
@@ -57,14 +57,14 @@ class Handover:
 
 @dataclass
 class Question:
-    """A question whose answers are followed through the run.
+    """A question whose answers are ranked after each step.
 
     Args:
-        side: What is asked for: ``"head"`` or ``"tail"``.
+        side: The side that is asked for: ``"head"`` or ``"tail"``.
         rel: Name of the relation.
         given: Name of the entity on the other side.
-        answers: Its answers, by first appearance.
-        handovers: When one followed the other.
+        answers: Its answers, by first step.
+        handovers: When one replaced another.
     """
 
     side: Side
@@ -78,8 +78,8 @@ class Question:
 
 
 @dataclass
-class LingeringFact:
-    """A deleted fact that the model still believes.
+class RankedDeletedFact:
+    """A deleted fact that the model ranks among the first ten answers.
 
     Args:
         head: Name of the head.
@@ -88,7 +88,7 @@ class LingeringFact:
         side: The side that was asked for.
         rank: Raw rank of the deleted answer.
         ended: The last step at which the fact was true.
-        now: What is true instead, best ranked first; :obj:`None` if nothing is.
+        now: The best ranked answer that is true now; :obj:`None` if there is none.
         now_rank: Its raw rank.
     """
 
@@ -108,29 +108,29 @@ class DeletedRecord:
 
     Args:
         time: The step.
-        asked: How many questions about deleted facts were put.
-        found: How many of them had the deleted answer among the first ten.
-        facts: Some of those.
+        asked: Number of questions about deleted facts.
+        found: Number of them with the deleted answer among the first ten.
+        facts: Some of these facts.
     """
 
     time: int
     asked: int
     found: int
-    facts: list[LingeringFact]
+    facts: list[RankedDeletedFact]
 
 
 @dataclass
 class Changes:
-    """Everything a report tells beyond the metrics. It stands in the run folder as ``changes.json``.
+    """What a report shows besides the metrics; ``changes.json`` in the run folder.
 
     Args:
-        about: Names the run: dataset, model, strategy, seed.
-        labels: What each step stands for.
+        about: Dataset, model, strategy and seed of the run.
+        labels: Label of each step.
         base_step: The first incremental step.
-        window: How many steps back deleted facts reach.
+        window: Number of steps that deleted facts reach back.
         facts: Numbers of facts at each step of the dataset.
-        questions: Questions that are followed, those asked for by the user first.
-        steps: The recorded steps; ranks come in this order.
+        questions: The questions; those asked for by the user first.
+        steps: The recorded steps, in the order of the ranks.
         deleted: A record per recorded step.
     """
 
@@ -144,7 +144,7 @@ class Changes:
     deleted: list[DeletedRecord] = field(default_factory=list)
 
     def forget_from(self, time: int) -> None:
-        """Drops the records of ``time`` and later: a resumed run makes them again."""
+        """Drops the records of ``time`` and later steps, which a resumed run makes again."""
         kept = sum(step < time for step in self.steps)
         del self.steps[kept:], self.deleted[kept:]
         for question in self.questions:
@@ -184,7 +184,7 @@ class Changes:
             for question in state["questions"]
         ]
         state["deleted"] = [
-            DeletedRecord(**{**record, "facts": [LingeringFact(**fact) for fact in record["facts"]]})
+            DeletedRecord(**{**record, "facts": [RankedDeletedFact(**fact) for fact in record["facts"]]})
             for record in state["deleted"]
         ]
         return cls(**state)

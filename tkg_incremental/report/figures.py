@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from tkg_incremental.report.changes import Changes
-from tkg_incremental.report.svg import WIDE_DIGIT, Frame, nice_step, short, svg
-from tkg_incremental.report.words import LOSSES, MEANINGS
+from tkg_incremental.report.metric_descriptions import DESCRIPTIONS, LOSSES
+from tkg_incremental.report.svg import WIDE_DIGIT, Frame, escape, nice_step, short, svg
 from tkg_incremental.training.result import Result
 
 STEP = "step"
 WIDE = 960
-# Room for the labels at the left of a wide chart.
+# Space for the labels at the left of a wide chart.
 LEFT = 114
 
 
 def figure(name: str, heading: str, text: str, drawing: str, legend: str = "", wide: bool = False) -> str:
-    """A drawing with a heading, what it shows, and a legend.
+    """A drawing with a heading, an explanation and a legend.
 
     Args:
         name: Id of the element.
@@ -50,30 +49,30 @@ def tick_labels(labels: Sequence[str]) -> list[str]:
 
 def metric_figure(result: Result, name: str, window: int) -> str:
     """A metric after each step, with its definition."""
-    meaning = MEANINGS[name]
+    about = DESCRIPTIONS[name]
     labels = [step["label"] for step in result.steps]
     values = [step.get(name, math.nan) for step in result.steps]
     there = [value for value in values if math.isfinite(value)]
     low, high = round_range([0.0, *there])
     frame = Frame(len(values), low, high)
     tips = [f"{label}: {name} {value:.1f}" for label, value in zip(labels, values, strict=True)]
-    drawing = frame.axes(tick_labels(labels), f"after learning {STEP} …", meaning.unit) + frame.line(values, "s0", tips)
+    drawing = frame.axes(tick_labels(labels), f"after learning {STEP} …", about.unit) + frame.line(values, "s0", tips)
     mean = f"{result.summary[name]:.1f}".replace("-", "−") if there else "–"
     heading = (
-        f'{escape(name)} <span class="full">{escape(meaning.title)}</span> '
-        f'<span class="arrow">{meaning.arrow}</span> <span class="mean">mean {mean}</span>'
+        f'{escape(name)} <span class="full">{escape(about.title)}</span> '
+        f'<span class="arrow">{about.arrow}</span> <span class="mean">mean {mean}</span>'
     )
-    label = f"{name} after each step, {meaning.arrow}; mean {mean}"
-    text = escape(meaning.text.format(window=window))
+    label = f"{name} after each step, {about.arrow}; mean {mean}"
+    text = escape(about.text.format(window=window))
     return figure(f"metric-{_slug(name)}", heading, text, svg(frame.width, frame.height, label, drawing))
 
 
 def facts_figure(changes: Changes) -> str:
-    """How many facts each step of the dataset shares with the one before, adds and deletes."""
+    """Number of facts of each step: common with the step before, added and deleted."""
     counts = changes.facts
     low, high = round_range([-max(c.deleted for c in counts), max(c.total for c in counts)])
     frame = Frame(len(counts), low, high, left=LEFT, width=WIDE, height=340, top=34, bottom=66)
-    # Deleted facts go below zero, but are counted as they are.
+    # Deleted facts are drawn below zero, but their labels are positive.
     frame.digit, frame.show = WIDE_DIGIT, lambda value: short(abs(value))
     parts = [frame.axes(tick_labels(changes.labels), STEP, "train facts")]
     for i, c in enumerate(counts):
@@ -84,10 +83,10 @@ def facts_figure(changes: Changes) -> str:
             frame.bar(i, 0, -c.deleted, "deleted", tip),
         ]
     parts.append(frame.mark(changes.base_step, "incremental learning begins"))
-    legend = key("common", "common: true at the step before too") + key("added", "added") + key("deleted", "deleted")
+    legend = key("common", "common with the step before") + key("added", "added") + key("deleted", "deleted")
     text = (
-        "Grey and blue together are all facts of a step. Blue ones became true with it; orange ones, below zero, were "
-        "true at the step before and are over. Most facts stay, which is why learning only what changed pays."
+        "Grey and blue together are all facts of a step. Blue facts began at it; orange facts, below zero, held at the "
+        "step before and have ended. Most facts continue, so learning only the changes costs little."
     )
     label = f"Facts per step of {changes.about['dataset']}: common, added and deleted"
     drawing = svg(frame.width, frame.height, label, "".join(parts), "wide")
@@ -107,14 +106,14 @@ def cost_figures(result: Result) -> list[str]:
         _bars(
             "data-size",
             "Data size <span class='full'>per epoch</span>",
-            escape(MEANINGS["data_size"].text) + f" On average {short(result.summary['data_size'])}.",
+            escape(DESCRIPTIONS["data_size"].text) + f" On average {short(result.summary['data_size'])}.",
             (labels, sizes, size_tips),
             "labelled facts",
         ),
         _bars(
             "time",
             "Training time <span class='full'>per step</span>",
-            f"Seconds spent on the epochs of a step, without evaluation; {total} s in all, "
+            f"Seconds spent on the epochs of a step, without evaluation; {total} s in total, "
             f"{sum(epochs)} epochs of {_digits(result.summary['epoch_seconds'])} s on average.",
             (labels, seconds, time_tips),
             "seconds",
@@ -132,7 +131,7 @@ def _bars(name: str, heading: str, text: str, data: tuple[list[str], list[float]
 
 
 def loss_figures(result: Result) -> list[str]:
-    """Every loss term, and validation, over the epochs of all steps end to end."""
+    """Every loss term, and validation, over the epochs of all steps in sequence."""
     history = result.history
     names = dict.fromkeys(name for record in history for name in record if name != "time")
     labels = {step["time"]: step["label"] for step in result.steps}
@@ -147,18 +146,19 @@ def _loss(name: str, history: list[dict[str, Any]], labels: dict[int, str]) -> s
     ticks = tick_labels([labels.get(history[start]["time"], "") for start in starts])
     unit = "%" if name.startswith("val") else "loss"
     parts = [frame.axes(ticks, f"epochs of each {STEP}, one {STEP} after the other", unit, starts)]
-    # Every step's epochs are a line of their own: the next step learns something else.
+    # A line per step: the next step learns other facts.
     for start, end in zip(starts, [*starts[1:], len(values)], strict=True):
         parts.append(frame.divider(start))
-        lonely = [f"{ticks[starts.index(start)]}: {values[start]:.3g}"] if end - start == 1 else []
-        parts.append(frame.line(values[start:end], "s0", lonely, start))
+        label = labels.get(history[start]["time"], "")
+        tips = [f"{label}, epoch {i + 1}: {value:.3g}" for i, value in enumerate(values[start:end])]
+        parts.append(frame.line(values[start:end], "s0", tips, start))
     heading = f"{escape(name)} <span class='full'>{escape(LOSSES.get(name, ''))}</span>"
     drawing = svg(frame.width, frame.height, f"{name} per epoch", "".join(parts))
     return figure(f"loss-{_slug(name)}", heading, "", drawing)
 
 
 def round_range(values: Sequence[float]) -> tuple[float, float]:
-    """From the lowest to the highest value, outwards to round ones."""
+    """The lowest and the highest value, rounded outwards."""
     low, high = min(values), max(values)
     if low == high:
         return low, low + 1

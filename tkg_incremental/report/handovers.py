@@ -1,4 +1,4 @@
-"""Finding handovers: questions whose one answer gives way to another."""
+"""Handovers: questions whose only answer is replaced by another one."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import FactTable, Timeline
-from tkg_incremental.data.timeline import SPLITS
-from tkg_incremental.ops.answers import REL, SIDES, TIME, Side, query_columns
+from tkg_incremental.data import Timeline
+from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, Side, query_columns
 from tkg_incremental.ops.keys import lexsort, pack, segment_arange
 
-# Facts that overlap for a few steps, or leave a gap of a few, still hand over: with steps of several years the
-# old and the new holder of an office often share one.
+# Facts that overlap for a few steps, or leave a gap of a few, still count as a handover: with steps of several years
+# the old and the new holder of an office often share one.
 MAX_GAP = 5
 
-# A relation that mostly has one answer at a time: with fewer, a change of the answer says little.
-_LEAST_SINGLE = 0.7
+# Share of the steps at which questions of a relation have one answer; below it, a change of the answer means little.
+_MIN_SINGLE = 0.7
 
 
 class QuestionIds(NamedTuple):
@@ -39,69 +38,76 @@ class Handovers(NamedTuple):
     single: Tensor
 
 
-def all_facts(timeline: Timeline) -> FactTable:
-    """The rows of all splits, each once: what is true."""
-    rows = torch.cat([timeline.split(name).rows for name in SPLITS])
-    return FactTable(rows, timeline.num_entities, timeline.num_relations, timeline.num_steps).unique()
+def find_handovers(timeline: Timeline, side: Side) -> Handovers:
+    """Where a question has one answer and, at the next step at which it has one again, another.
 
-
-def find_handovers(truth: Tensor, timeline: Timeline, side: Side) -> Handovers:
-    """Where a question has one answer and, at the next step at which it again has one, another.
-
-    Also tells for each relation the share of its questions that have exactly one answer.
+    Facts of all splits count. ``single`` is the share of the steps of each relation's questions with exactly one
+    answer. The cost follows the number of facts, not their durations.
 
     Args:
-        truth: ``[N, 4]`` rows of all splits, each once.
         timeline: The graph.
         side: The side that is asked for.
     """
+    facts = timeline.truth.facts
     given, asked = query_columns(side)
-    sizes = (timeline.num_entities, timeline.num_relations, timeline.num_steps)
-    key = pack([truth[:, given], truth[:, REL], truth[:, TIME]], sizes)
-    key, order = torch.sort(key, stable=True)
-    rows = truth[order]
-    distinct, place, counts = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
-    alone = rows[counts[place] == 1]
+    # Every fact is an event where it begins and one after it ends. Between two events of a question, its number of
+    # answers is constant, and where it is 1, the running sum of the answers' ids is the answer.
+    key = pack([facts[:, given], facts[:, REL]], [timeline.num_entities, timeline.num_relations]).repeat(2)
+    time = torch.cat([facts[:, FIRST], facts[:, LAST] + 1])
+    sign = torch.ones_like(key)
+    sign[len(facts) :] = -1
+    order = lexsort(key, time)
+    key, time = key[order], time[order]
+    count = torch.cumsum(sign[order], 0)
+    answer = torch.cumsum((sign * facts[:, asked].repeat(2))[order], 0)
 
-    before, after = alone[:-1], alone[1:]
+    span = ((key[1:] == key[:-1]) & (time[1:] > time[:-1]) & (count[:-1] > 0)).nonzero().squeeze(1)
+    length = time[span + 1] - time[span]
+    relation = key[span] % timeline.num_relations
+    alone = count[span] == 1
+    steps, single = (
+        torch.zeros(timeline.num_relations, device=facts.device, dtype=torch.long).index_add_(0, relation, each)
+        for each in (length, length * alone)
+    )
+
+    span, length = span[alone], length[alone]
+    before, after = span[:-1], span[1:]
+    last = time[before] + length[:-1] - 1
     changed = (
-        (before[:, given] == after[:, given])
-        & (before[:, REL] == after[:, REL])
-        & (before[:, asked] != after[:, asked])
-        & (after[:, TIME] - before[:, TIME] <= MAX_GAP)
-        & (after[:, TIME] >= timeline.base_step)
+        (key[before] == key[after])
+        & (answer[before] != answer[after])
+        & (time[after] - last <= MAX_GAP)
+        & (time[after] >= timeline.base_step)
     )
     before, after = before[changed], after[changed]
-
-    relation = distinct // timeline.num_steps % timeline.num_relations
-    asked_of = torch.bincount(relation, minlength=timeline.num_relations)
-    single = torch.bincount(alone[:, REL], minlength=timeline.num_relations) / asked_of.clamp(min=1)
-    return Handovers(after[:, given], after[:, REL], before[:, asked], after[:, asked], after[:, TIME], single)
+    entity, rel = key[after] // timeline.num_relations, key[after] % timeline.num_relations
+    return Handovers(entity, rel, answer[before], answer[after], time[after], single / steps.clamp(min=1))
 
 
 def choose_questions(handovers: dict[Side, Handovers], timeline: Timeline, count: int) -> list[QuestionIds]:
-    """The questions to follow: of every relation in turn, those about the entity with the most facts first.
+    """The questions to follow: of each relation in turn, those about the entity with the most quads first.
 
     Args:
         handovers: By side.
         timeline: The graph.
-        count: At most so many questions.
+        count: Maximum number of questions.
     """
+    facts = timeline.train.facts
     degree = torch.zeros(timeline.num_entities, dtype=torch.long, device=timeline.device)
     for column in (0, 2):
-        degree += torch.bincount(timeline.train.rows[:, column], minlength=timeline.num_entities)
+        degree.index_add_(0, facts[:, column], facts[:, LAST] - facts[:, FIRST] + 1)
     found: list[tuple[int, int, QuestionIds]] = []
     for side in SIDES:
         changes = handovers[side]
-        wanted = changes.single[changes.rel] >= _LEAST_SINGLE
+        wanted = changes.single[changes.rel] >= _MIN_SINGLE
         sizes = (timeline.num_relations, timeline.num_entities)
         questions = torch.unique(pack([changes.rel[wanted], changes.given[wanted]], sizes))
         rel, given = questions // timeline.num_entities, questions % timeline.num_entities
-        by_fame = lexsort(rel, degree.max() - degree[given])
-        rel, given = rel[by_fame], given[by_fame]
+        by_degree = lexsort(rel, degree.max() - degree[given])
+        rel, given = rel[by_degree], given[by_degree]
         _, per_relation = torch.unique_consecutive(rel, return_counts=True)
-        turn = segment_arange(per_relation)
+        place = segment_arange(per_relation)
         size = torch.repeat_interleave(per_relation, per_relation)
-        rows = torch.stack([turn, -size, given, rel], dim=1)[turn < count].tolist()
+        rows = torch.stack([place, -size, given, rel], dim=1)[place < count].tolist()
         found += [(t, s, QuestionIds(side, g, r)) for t, s, g, r in rows]
     return [question for _, _, question in sorted(found)[:count]]

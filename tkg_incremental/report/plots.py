@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.report.change_figures import ranks_around
 from tkg_incremental.report.changes import Changes
-from tkg_incremental.report.words import MEANINGS
+from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
 from tkg_incremental.training.result import Result
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _NEW, _OLD, _COMMON = "#1f6fb5", "#c8641b", "#b4bcc8"
 
 
 def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Any]:
-    """A figure that no global state keeps alive: it is gone with its last reference."""
+    """A figure without global state: it is freed with its last reference."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -31,7 +31,7 @@ def plot_metrics(*results: Result, names: tuple[str, ...] = ("C@10", "A@10", "DF
     """Metrics after each step, one panel each; several runs are overlaid.
 
     Args:
-        results: What the runs found.
+        results: The metrics of the runs.
         names: Which metrics.
     """
     figure, axes = _figure(math.ceil(len(names) / 2), min(2, len(names)), 10, 3.2 * math.ceil(len(names) / 2))
@@ -39,9 +39,9 @@ def plot_metrics(*results: Result, names: tuple[str, ...] = ("C@10", "A@10", "DF
         for result in results:
             title = f"{result.strategy} · {result.model} · seed {result.seed}"
             axis.plot(_times(result), [step.get(name, math.nan) for step in result.steps], marker=".", label=title)
-        meaning = MEANINGS.get(name)
-        axis.set_title(f"{name}: {meaning.title} ({meaning.arrow})" if meaning else name, fontsize="medium")
-        axis.set_ylabel(meaning.unit if meaning else "")
+        about = DESCRIPTIONS.get(name)
+        axis.set_title(f"{name}: {about.title} ({about.arrow})" if about else name, fontsize="medium")
+        axis.set_ylabel(about.unit if about else "")
         _name_steps(axis, results[0] if results else None)
     for axis in axes.flat[len(names) :]:
         axis.set_axis_off()
@@ -54,12 +54,12 @@ def plot_alpha(result: Result) -> Figure:
     r"""The matrix :math:`\alpha`: Hits@10 of the model after each step (rows) on every step (columns).
 
     Args:
-        result: What the run found.
+        result: The metrics of a run.
     """
     times = sorted(result.alpha)
     figure, axes = _figure(1, 1, 9, 2 + 0.16 * len(times))
     axis = axes[0, 0]
-    matrix = result.alpha_matrix[times].numpy()
+    matrix = [[result.alpha[time].get(step, math.nan) for step in range(result.num_steps)] for time in times]
     extent = (-0.5, result.num_steps - 0.5, max(times, default=0) + 0.5, min(times, default=0) - 0.5)
     image = axis.imshow(matrix, aspect="auto", cmap="Blues", extent=extent, interpolation="nearest")
     axis.set(xlabel="asked about step", ylabel="model after step", title="What each model knows of each step")
@@ -71,7 +71,7 @@ def plot_facts(changes: Changes) -> Figure:
     """Facts of each step: common with the step before, added, and (below zero) deleted.
 
     Args:
-        changes: What a :class:`~tkg_incremental.report.ChangeRecorder` kept.
+        changes: The records of a :class:`~tkg_incremental.report.ChangeRecorder`.
     """
     figure, axes = _figure(1, 1, 10, 3.5)
     axis = axes[0, 0]
@@ -88,10 +88,10 @@ def plot_facts(changes: Changes) -> Figure:
 
 
 def plot_losses(result: Result) -> Figure:
-    """Every loss term, and validation, over the epochs of all steps end to end.
+    """Every loss term, and validation, over the epochs of all steps in sequence.
 
     Args:
-        result: What the run found.
+        result: The metrics of a run.
     """
     names = list(dict.fromkeys(name for record in result.history for name in record if name != "time"))
     figure, axes = _figure(max(1, math.ceil(len(names) / 2)), 2, 10, 2.4 * max(1, math.ceil(len(names) / 2)))
@@ -113,7 +113,7 @@ def plot_cost(result: Result) -> Figure:
     """Labelled facts per epoch, and seconds of training, at each step.
 
     Args:
-        result: What the run found.
+        result: The metrics of a run.
     """
     figure, axes = _figure(1, 2, 10, 3.2)
     times = _times(result)
@@ -131,7 +131,7 @@ def plot_handovers(changes: Changes, question: int | None = None) -> Figure:
     """Ranks of old and new answers: the median around all handovers, or every answer to one question.
 
     Args:
-        changes: What a :class:`~tkg_incremental.report.ChangeRecorder` kept.
+        changes: The records of a :class:`~tkg_incremental.report.ChangeRecorder`.
         question: Index of a question of ``changes.questions``; :obj:`None` for the median.
     """
     figure, axes = _figure(1, 1, 8, 4)
@@ -173,6 +173,6 @@ def _name_steps(axis: Any, result: Result | None) -> None:
 
 
 def _label(axis: Any, places: list[int], labels: list[str]) -> None:
-    """At most eight labels, so that they stand side by side."""
+    """At most eight labels, so that they do not overlap."""
     stride = max(1, math.ceil(len(places) / 8))
     axis.set_xticks(places[::stride], [label.split("–")[0] for label in labels[::stride]])

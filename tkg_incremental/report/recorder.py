@@ -1,4 +1,4 @@
-"""Watches a run for its report."""
+"""Records what changes during a run, for its report."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tkg_incremental.data import Snapshot, Timeline
+from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.report.changes import Changes, FactCounts
-from tkg_incremental.report.handovers import QuestionIds, all_facts, choose_questions, find_handovers
-from tkg_incremental.report.lingering import DeletedFacts
+from tkg_incremental.report.deleted_facts import DeletedFactRanks
+from tkg_incremental.report.handovers import QuestionIds, choose_questions, find_handovers
 from tkg_incremental.report.watch import WatchList
 from tkg_incremental.training.callbacks import Callback
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from tkg_incremental.training.learner import StepLearner
     from tkg_incremental.training.trainer import IncrementalTrainer
 
-# Scores a step may cost for the watched answers, and as many for the deleted facts: a fraction of an evaluation.
+# Maximum number of scores per step for the answers, and as many for the deleted facts: a fraction of an evaluation.
 _SCORES = 1 << 23
 
 
 class ChangeRecorder(Callback):
-    """Records after each step what :func:`~tkg_incremental.report.write_report` tells beyond the metrics.
+    """Records after each step what :func:`~tkg_incremental.report.write_report` shows besides the metrics.
 
-    That is how many facts came and went, how the model ranks the old and the new answers of questions whose answer
-    changes, and which deleted facts it still ranks among the first ten. It is kept in :attr:`changes` and, if the
-    run has a folder, in its ``changes.json``. A resumed run continues it.
+    That is the number of facts added and deleted, the ranks of the old and the new answers of questions whose answer
+    changes, and deleted facts among the first ten answers. The records are in :attr:`changes` and, if the run has a
+    folder, in its ``changes.json``. A resumed run continues them.
 
     Args:
-        watch: Questions ``(head, rel, tail)`` by name, with :obj:`None` for what is asked for, that are followed in
-            any case. The others are chosen from the data.
-        max_questions: At most so many questions are chosen; fewer on a large graph.
-        max_deleted: At most so many deleted facts are named at each step.
+        watch: Questions ``(head, rel, tail)`` by name, with :obj:`None` for the side that is asked for, that are
+            always included. The others are chosen from the data.
+        max_questions: Maximum number of chosen questions; fewer on a large graph.
+        max_deleted: Maximum number of named deleted facts per step.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class ChangeRecorder(Callback):
         self.watch, self.max_questions, self.max_deleted = list(watch), max_questions, max_deleted
         self.changes: Changes | None = None
         self._list: WatchList | None = None
-        self._deleted: DeletedFacts | None = None
+        self._deleted: DeletedFactRanks | None = None
 
     def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
         if not trainer.base_is_ready:
             return
-        time = learner.step.snapshot.time
+        time = learner.time
         if self.changes is None:
             self._begin(trainer, time)
-        # A run that was stopped between its checkpoint and our record: the step still knows the model before it.
+        # The run was stopped between its checkpoint and the record: the step still has the model before it.
         if time > trainer.timeline.base_step:
-            self._record(trainer, learner.step.previous, time - 1)
+            self._record(trainer, learner.context.previous, time - 1)
 
     def on_step_end(self, trainer: IncrementalTrainer, record: dict[str, Any] | None) -> None:
         if record is not None:
@@ -75,30 +75,29 @@ class ChangeRecorder(Callback):
             self._record(trainer, trainer.model, last)
 
     def _begin(self, trainer: IncrementalTrainer, time: int) -> None:
-        """Prepares everything that does not depend on the model, and takes up earlier records."""
+        """Prepares everything that does not depend on the model, and reads earlier records."""
         line = trainer.timeline
-        truth = all_facts(line)
-        handovers = {side: find_handovers(truth.rows, line, side) for side in SIDES}
+        handovers = {side: find_handovers(line, side) for side in SIDES}
         names = _names(trainer.model, line)
         questions = [self._ids(trainer.model, question) for question in self.watch]
-        # An answer or two for each question.
+        # About two answers per question.
         room = min(self.max_questions, _SCORES // max(1, 2 * line.num_entities))
         questions += [q for q in choose_questions(handovers, line, room) if q not in questions]
         self._list = WatchList(line, handovers, questions, *names)
-        self._deleted = DeletedFacts(line, truth, trainer.evaluator.window, *names, _SCORES, self.max_deleted)
+        self._deleted = DeletedFactRanks(line, trainer.evaluator.window, *names, _SCORES, self.max_deleted)
         result = trainer.result
         self.changes = Changes(
             about={name: getattr(result, name) for name in ("dataset", "model", "strategy", "seed")},
             labels=list(line.labels),
             base_step=line.base_step,
             window=trainer.evaluator.window,
-            facts=[_count(Snapshot(line, step)) for step in range(line.num_steps)],
+            facts=_count_facts(line),
             questions=self._list.questions,
         )
         if trainer.folder is not None and time > line.base_step:
-            self._take_up(trainer.folder / "changes.json", time)
+            self._continue(trainer.folder / "changes.json", time)
 
-    def _take_up(self, path: Path, time: int) -> None:
+    def _continue(self, path: Path, time: int) -> None:
         assert self.changes is not None
         if not path.exists():
             return
@@ -128,7 +127,7 @@ class ChangeRecorder(Callback):
     @staticmethod
     def _ids(model: TKGModel, question: tuple[str | None, str, str | None]) -> QuestionIds:
         if model.catalog is None:
-            raise ValueError(f"watch needs a model that knows names, made with from_dataset() (got {question!r})")
+            raise ValueError(f"watch needs a model with names, made with from_dataset() (got {question!r})")
         head, rel, tail = question
         side: Side = "head" if head is None else "tail"
         given = tail if head is None else head
@@ -139,9 +138,13 @@ class ChangeRecorder(Callback):
         return f"ChangeRecorder(max_questions={self.max_questions}, max_deleted={self.max_deleted})"
 
 
-def _count(snapshot: Snapshot) -> FactCounts:
-    total, added = len(snapshot.current), len(snapshot.added)
-    return FactCounts(total, total - added, added, len(snapshot.removed))
+def _count_facts(line: Timeline) -> list[FactCounts]:
+    facts = line.observed
+    counts = []
+    for step in range(line.num_steps):
+        total, added, removed = facts.num_at(step), len(facts.added(step)), len(facts.removed(step))
+        counts.append(FactCounts(total, total - added, added, removed))
+    return counts
 
 
 def _names(model: TKGModel, line: Timeline) -> tuple[Sequence[str], Sequence[str]]:

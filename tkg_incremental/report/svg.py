@@ -1,38 +1,40 @@
-"""Charts as inline SVG: a frame with axes, and what can be drawn in it.
+"""Charts as inline SVG: a frame with axes, lines, bands and bars.
 
-Colours and sizes of letters are left to the style sheet, so that one drawing serves light, dark and print.
+Colours and font sizes are in the style sheet, so that one drawing works in light, dark and print.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-# What a digit takes at the size letters have on a phone, where the whole chart is scaled down.
+from tkg_incremental.text import printable
+
+# Width of a digit at the font size of a phone, where the whole chart is scaled down.
 _DIGIT = 9.5
 WIDE_DIGIT = 15.0
 
 
 @dataclass
 class Frame:
-    """A chart's area and its scales. The scale of x counts steps, each in the middle of its slot.
+    """The area of a chart and its scales. The scale of x has one slot per step.
 
     Args:
-        steps: How many steps x has.
+        steps: Number of steps on x.
         low: Lowest value of y.
         high: Highest value of y.
         log: Whether y is logarithmic.
         down: Whether y grows downwards, as ranks do.
         width: Width of the chart.
         height: Height of the chart.
-        left: Room for the labels of y.
-        bottom: Room for the labels of x.
-        top: Margin at the top; 30 leaves room for a :meth:`mark`.
+        left: Space for the labels of y.
+        bottom: Space for the labels of x.
+        top: Margin at the top; 30 has space for a :meth:`mark`.
         right: Margin at the right.
-        digit: What a digit takes at most.
-        show: Writes the values of y.
+        digit: Maximum width of a digit.
+        show: Formats the values of y.
     """
 
     steps: int
@@ -63,13 +65,13 @@ class Frame:
         return self.top + (share if self.down else 1 - share) * (self.height - self.top - self.bottom)
 
     def axes(self, labels: Sequence[str], x_title: str, y_title: str, places: Sequence[int] | None = None) -> str:
-        """Grid lines with their values, the labels that fit, and what both axes mean.
+        """Grid lines with their values, the labels that fit, and the titles of both axes.
 
         Args:
             labels: Names of the steps.
-            x_title: What x means.
-            y_title: What y means.
-            places: Where the labels stand, if not one at each step.
+            x_title: Title of x.
+            y_title: Title of y.
+            places: Steps of the labels, if there is not one per step.
         """
         parts = []
         show = self.show or short
@@ -92,9 +94,9 @@ class Frame:
         """A line through the values, broken where there is none.
 
         Args:
-            values: What to draw.
+            values: The values.
             kind: Class of the line.
-            tips: What a pointer is told at each value; without them there are no dots.
+            tips: Tool tip of each value; without them there are no dots.
             start: The step of the first value.
         """
         parts: list[str] = []
@@ -113,6 +115,27 @@ class Frame:
                 )
         return "".join(parts)
 
+    def band(self, ends: Sequence[Sequence[float]], kind: str, places: Sequence[int]) -> str:
+        """The area between lower and upper values at some steps; interrupted where steps are missing.
+
+        Args:
+            ends: Lower and upper value at each place.
+            kind: Class of the area.
+            places: Steps of the values.
+        """
+        runs: list[list[int]] = []
+        for i, place in enumerate(places):
+            if i and place == places[i - 1] + 1:
+                runs[-1].append(i)
+            else:
+                runs.append([i])
+        parts = []
+        for run in runs:
+            upper = [f"{self.x(places[i]):.1f},{self.y(ends[i][1]):.1f}" for i in run]
+            lower = [f"{self.x(places[i]):.1f},{self.y(ends[i][0]):.1f}" for i in reversed(run)]
+            parts.append(f'<polygon class="band {kind}" points="{" ".join(upper + lower)}"/>')
+        return "".join(parts)
+
     def bar(self, step: int, start: float, end: float, kind: str, tip: str) -> str:
         """A bar from one value to another."""
         first, second = sorted((self.y(start), self.y(end)))
@@ -129,10 +152,15 @@ class Frame:
         return rule(kind, (x, self.top), (x, self.height - self.bottom))
 
     def mark(self, step: float, text: str) -> str:
-        """A vertical line before a step, with a word above it."""
+        """A vertical line before a step, with a label above it."""
         x = self.left + step * self.slot
         note = f'<text class="title" x="{x:.1f}" y="{self.top - 8}">{escape(text)}</text>'
         return self.divider(step, "mark") + note
+
+
+def escape(text: str) -> str:
+    """Text for HTML, without control characters."""
+    return html.escape(printable(text))
 
 
 def rule(kind: str, start: tuple[float, float], end: tuple[float, float]) -> str:
@@ -141,7 +169,7 @@ def rule(kind: str, start: tuple[float, float], end: tuple[float, float]) -> str
 
 
 def svg(width: float, height: float, label: str, content: str, kind: str = "") -> str:
-    """The whole drawing, with a label for those who cannot see it."""
+    """The whole drawing, with a label for screen readers."""
     return (
         f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">'
         f"{content}</svg>"
@@ -177,7 +205,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def sparse(labels: Sequence[str], width: float, digit: float = _DIGIT) -> range:
-    """Every how-manyeth label fits side by side."""
+    """Indices of the labels that fit without overlap."""
     longest = max((len(label) for label in labels), default=1)
     room = max(2, int(width / (digit * (longest + 1.5))))
     stride = math.ceil(len(labels) / room)

@@ -1,47 +1,48 @@
-"""Following the answers of some questions through a run."""
+"""Ranks of the answers of some questions through a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import SIDES, TIME, Side, query_columns
+from tkg_incremental.ops.answers import REL, SIDES, TIME, Side, query_columns
 from tkg_incremental.ops.ranking import count_ranks
 from tkg_incremental.report.changes import Handover, Question, WatchedAnswer
 from tkg_incremental.report.handovers import MAX_GAP, Handovers, QuestionIds
 
-# Of a question with many answers, the latest.
-_MOST_ANSWERS = 12
+# Maximum number of answers per question: the latest ones.
+_MAX_ANSWERS = 12
 
 
-def raw_ranks(model: TKGModel, timeline: Timeline, rows: Tensor, side: Side, candidates: Tensor) -> Tensor:
-    """Raw ranks ``[n]`` of the ``side`` of each row among the entities known at the rows' one step.
+def raw_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, side: Side, candidates: Tensor) -> Tensor:
+    """Raw ranks ``[n]`` of the ``side`` of quads of one step among the entities known at it.
 
     Args:
         model: The model.
         timeline: The graph.
-        rows: ``[n, 4]`` rows of known entities.
+        quads: ``[n, 4]`` quads of known entities, all of one step.
         side: The side that is asked for.
         candidates: ``[m, d]`` vectors of the known entities.
     """
-    owner = torch.arange(len(rows), device=rows.device)
-    column = timeline.column_of[rows[:, query_columns(side)[1]]]
+    owner = torch.arange(len(quads), device=quads.device)
+    column = timeline.column_of[quads[:, query_columns(side)[1]]]
     none = (owner[:0], owner[:0])
-    query = model.query_vectors(rows, side)
+    query = model.query_vectors(quads, side)
     return count_ranks(query, candidates, owner, column, none, model.decoder.similarity).raw
 
 
 class WatchList:
-    """Questions with all their answers of the incremental steps, ready to be ranked.
+    """Questions with their answers at the incremental steps.
 
     Args:
         timeline: The graph.
         handovers: Handovers by side.
-        questions: What to follow.
+        questions: The questions.
         entities: Names of the entities.
         relations: Names of the relations.
     """
@@ -59,13 +60,13 @@ class WatchList:
         self._answers: dict[Side, list[WatchedAnswer]] = {side: [] for side in SIDES}
         triples: dict[Side, list[list[int]]] = {side: [] for side in SIDES}
         for ids in questions:
-            holds, taught = self._holds(ids, "all"), self._holds(ids, "train")
+            holds, learnt = self._holds(ids, "all"), self._holds(ids, "train")
             # The outgoing answer of a handover at the first step need not hold at any incremental one.
-            latest = sorted(holds, key=lambda entity: (holds[entity], entity))[-_MOST_ANSWERS:]
+            latest = sorted(holds, key=lambda entity: (holds[entity], entity))[-_MAX_ANSWERS:]
             place = {entity: i for i, entity in enumerate(latest)}
             first = timeline.base_step
             answers = [
-                WatchedAnswer(entities[entity], [step for step in holds[entity] if step >= first], entity in taught)
+                WatchedAnswer(entities[entity], [step for step in holds[entity] if step >= first], entity in learnt)
                 for entity in latest
             ]
             changes = _handovers_of(ids, handovers[ids.side], place)
@@ -81,17 +82,16 @@ class WatchList:
             for side, rows in triples.items()
         }
 
-    def _holds(self, ids: QuestionIds, which: str) -> dict[int, list[int]]:
-        """The steps at which each answer holds, from a little before the first incremental step on."""
+    def _holds(self, ids: QuestionIds, which: Literal["train", "all"]) -> dict[int, list[int]]:
+        """The steps at which each answer holds, from a few steps before the first incremental one on."""
         line = self.timeline
         first = max(0, line.base_step - MAX_GAP)
         times = torch.arange(first, line.num_steps, device=line.device)
-        rows = torch.full((len(times), 4), ids.given, device=line.device)
-        rows[:, 1], rows[:, TIME] = ids.rel, times
-        index = line.answers(ids.side, "train" if which == "train" else "all")
-        owner, column = index.expand(index.lookup(rows))
+        quads = torch.full((len(times), 4), ids.given, device=line.device)
+        quads[:, REL], quads[:, TIME] = ids.rel, times
+        row, answer = line.answers(ids.side, which).expand(quads)
         holds: dict[int, list[int]] = {}
-        for time, entity in zip((owner + first).tolist(), line.order[column].tolist(), strict=True):
+        for time, entity in zip((row + first).tolist(), answer.tolist(), strict=True):
             holds.setdefault(entity, []).append(time)
         return holds
 
@@ -100,12 +100,12 @@ class WatchList:
 
         Args:
             model: The model after that step.
-            time: The step, which is also the one that is asked about.
+            time: The step, at which the questions are asked.
             candidates: ``[m, d]`` vectors of the entities known at it.
         """
         for side in SIDES:
             triples, answers = self._triples[side], self._answers[side]
-            # Who comes later has no vector yet that means anything.
+            # Entities that appear later have not been learnt yet.
             known = (self.timeline.first_seen[triples[:, [0, 2]]] <= time).all(1)
             rows = torch.cat([triples, torch.full_like(triples[:, :1], time)], dim=1)[known]
             ranks: list[float | None] = [None] * len(answers)

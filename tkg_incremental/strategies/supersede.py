@@ -20,7 +20,9 @@ class Supersede(Strategy):
 
     Args:
         negatives: Negatives per query for added facts, or ``"all"``.
-        current_negatives: Negatives per query for all facts of the step; 0 leaves them out.
+        current_negatives: Negatives per query for the facts of the step, or ``"all"``; 0 leaves them out.
+        current_limit: Maximum number of facts of the step, drawn at each step; :obj:`None` for all.
+        repeats: Number of times each added fact is visited per epoch.
         replay: Replay of past quads, 600 for each step of the window by default; :obj:`None` switches it off.
         window: Number of steps that deleted facts reach back, and replayed ones by default.
         contrast: Weight of the contrast; 0 leaves it out.
@@ -35,6 +37,8 @@ class Supersede(Strategy):
         self,
         negatives: Negatives = 500,
         current_negatives: Negatives = 50,
+        current_limit: int | None = None,
+        repeats: int = 1,
         replay: ReplayOptions | None = ReplayOptions(),  # noqa: B008 (frozen)
         window: int = 10,
         contrast: float = 8.0,
@@ -42,9 +46,11 @@ class Supersede(Strategy):
         unlikelihood: float = 0.0,
         regularization: float = 1.0,
     ) -> None:
-        terms: list[Term] = [CrossEntropy(Added(), negatives), TemporalRegularization(regularization)]
+        terms: list[Term] = [CrossEntropy(Added(repeats), negatives)]
+        if regularization:
+            terms.append(TemporalRegularization(regularization))
         if current_negatives:
-            terms.append(CrossEntropy(Current(), current_negatives, name="CE current"))
+            terms.append(CrossEntropy(Current(current_limit), current_negatives, name="CE current"))
         if contrast:
             terms.append(Contrast(Successors(window), window, rivals, contrast))
         if unlikelihood:

@@ -30,7 +30,7 @@ class Term:
     view: View | None = None
     #: Names of the losses, unique within a strategy.
     loss_names: tuple[str, ...] = ()
-    #: Weight of :math:`\\lVert \\theta - \\theta^{t-1} \\rVert^2`; optimizers add its gradient row by row and in place.
+    #: Weight of the squared change of the parameters since the step before. Optimizers add its gradient row by row.
     anchor_weight: float = 0.0
 
     def draw(self, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator) -> Candidates | None:

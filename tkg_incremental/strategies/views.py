@@ -26,10 +26,37 @@ class View:
 
 @dataclass(frozen=True)
 class Added(View):
-    """Facts that did not hold at the step before."""
+    """Facts that did not hold at the step before.
+
+    Args:
+        repeats: Number of times each fact is visited per epoch.
+    """
+
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError(f"repeats must be at least 1 (got {self.repeats})")
 
     def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
-        return timeline.observed.added(time)
+        return timeline.observed.added(time).repeat(self.repeats, 1)
+
+
+class Given(View):
+    """Given quads.
+
+    Args:
+        quads: ``[n, 4]`` head, rel, tail, time.
+    """
+
+    def __init__(self, quads: Tensor) -> None:
+        self.quads = quads
+
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+        return self.quads.to(timeline.device)
+
+    def __repr__(self) -> str:
+        return f"Given({len(self.quads)} quads)"
 
 
 @dataclass(frozen=True)

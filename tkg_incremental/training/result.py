@@ -10,6 +10,7 @@ from typing import Any
 
 from tkg_incremental.metrics.functional import forgetting
 from tkg_incremental.storage import atomic_write
+from tkg_incremental.tables import format_table
 
 #: Columns of a summary table.
 SUMMARY = ("C@10", "DF@10", "RRD", "A@10", "MRR", "F@10", "data_size", "epoch_seconds")
@@ -29,6 +30,8 @@ class Result:
         history: Losses and validation of every epoch, by step.
         alpha: Rows of :math:`\alpha`: for each step, Hits@10 by evaluated step.
         link_prediction: MRR and Hits@k of a model trained on all steps.
+        calibration: How well probabilities of answers to test questions agree with frequencies, after the last step.
+        known_ranked_first: Share of train facts that the last model ranks first among candidates of the right type.
     """
 
     dataset: str
@@ -40,6 +43,8 @@ class Result:
     history: list[dict[str, Any]] = field(default_factory=list)
     alpha: dict[int, dict[int, float]] = field(default_factory=dict)
     link_prediction: dict[str, float] = field(default_factory=dict)
+    calibration: dict[str, Any] = field(default_factory=dict)
+    known_ranked_first: float = math.nan
 
     def add(self, time: int, label: str, metrics: dict[str, float], alpha: dict[int, float], **extra: float) -> None:
         """Adds the metrics of a step."""
@@ -54,7 +59,8 @@ class Result:
         return {name: _mean([step.get(name, math.nan) for step in self.steps]) for name in SUMMARY}
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction", "steps", "history")
+        names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction"]
+        names += ["calibration", "known_ranked_first", "steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
         return _without_nan({**{name: getattr(self, name) for name in names}, "alpha": alpha})
 
@@ -69,7 +75,12 @@ class Result:
             for time, row in state["alpha"].items()
         }
         names = ("dataset", "model", "strategy", "seed", "num_steps", "link_prediction")
-        return cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
+        result = cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
+        # Runs of earlier versions have no calibration.
+        result.calibration = state.get("calibration", {})
+        known = state.get("known_ranked_first")
+        result.known_ranked_first = math.nan if known is None else known
+        return result
 
     def save(self, path: str | Path) -> None:
         """Writes JSON, with ``null`` for NaN."""
@@ -82,28 +93,8 @@ class Result:
 
     def __str__(self) -> str:
         title = f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
-        return f"{title}\n{format_table(list(SUMMARY), [list(self.summary.values())])}"
-
-
-def show_number(value: float) -> str:
-    """A number as tables have it; whole numbers as they are."""
-    if isinstance(value, int):
-        return str(value)
-    if math.isnan(value):
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
-
-
-def format_table(header: list[str], rows: list[list[Any]]) -> str:
-    """A plain text table, numbers with two decimals."""
-
-    def show(cell: Any) -> str:
-        return show_number(cell) if isinstance(cell, float) else str(cell)
-
-    table = [header, *([show(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(header))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
-    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
+        found = self.link_prediction or self.summary
+        return f"{title}\n{format_table(list(found), [list(found.values())])}"
 
 
 def _mean(values: list[float]) -> float:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -10,6 +10,8 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
+
+Layout = Literal["tie", "paper"]
 
 
 class DiachronicEncoder(Encoder):
@@ -26,6 +28,10 @@ class DiachronicEncoder(Encoder):
 
     Relations do not depend on time.
 
+    Decoders such as SimplE and ComplEx read a vector as two halves: head and tail role, or real and imaginary part.
+    With ``layout="tie"`` all temporal channels stand first, so that the second half has few or none. With
+    ``layout="paper"`` each half has its share of them: the formula above holds for each half on its own.
+
     Args:
         num_entities: Number of entities.
         num_relations: Number of relations.
@@ -36,6 +42,8 @@ class DiachronicEncoder(Encoder):
             default they have the bound of the other tables, as in the released TIE code: the more entities, the smaller
             it is, and with small frequencies an answer cannot change from one step to the next.
         generator: Source of the initial values.
+        layout: ``"tie"``, the temporal channels first, as in the released TIE code; or ``"paper"``, the temporal
+            channels of each half first, as in the paper.
     """
 
     def __init__(
@@ -47,11 +55,19 @@ class DiachronicEncoder(Encoder):
         temporal_share: float = 0.5,
         max_frequency: float | None = None,
         generator: torch.Generator | None = None,
+        layout: Layout = "tie",
     ) -> None:
         super().__init__(num_entities, num_relations, num_steps, hidden_channels)
         if not 0 < temporal_share <= 1:
             raise ValueError(f"temporal_share must lie in (0, 1] (got {temporal_share})")
-        self.temporal_channels = round(temporal_share * hidden_channels)
+        if layout not in get_args(Layout):
+            raise ValueError(f"layout must be 'tie' or 'paper' (got {layout!r})")
+        if layout == "paper" and hidden_channels % 2:
+            raise ValueError(f"hidden_channels must be even with layout='paper' (got {hidden_channels})")
+        self.layout = layout
+        # Tables are in the order of "tie" with both layouts, for the kernels' sake; see `_lay_out`.
+        parts = 2 if layout == "paper" else 1
+        self.temporal_channels = parts * round(temporal_share * hidden_channels / parts)
         if self.temporal_channels == 0:
             raise ValueError(f"temporal_share {temporal_share} leaves none of {hidden_channels} channels for time")
         if max_frequency is not None and not 0 < max_frequency <= math.pi:  # at whole steps, faster looks slower
@@ -69,18 +85,37 @@ class DiachronicEncoder(Encoder):
         )
         moving = vectors[..., : self.temporal_channels] * angle.sin()
         still = vectors[..., self.temporal_channels :].expand(*moving.shape[:-1], -1)
+        if self.layout == "paper":
+            return _interleave(moving, still)
         return torch.cat([moving, still], dim=-1)
 
     def encode_known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         names = ("entity_vectors", "frequency", "phase")
         if native.takes(*map(self.get_parameter, names)):
             tables, order = self.tables_of_known(names, order, sizes)
-            return _KnownFromTables.apply(*tables, order, steps, sizes)
+            return self._lay_out(_KnownFromTables.apply(*tables, order, steps, sizes))
         index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
-        return _Known.apply(*(self.rows(name, index) for name in names), steps, sizes)
+        return self._lay_out(_Known.apply(*(self.rows(name, index) for name in names), steps, sizes))
+
+    def _lay_out(self, vectors: Tensor) -> Tensor:
+        """Brings vectors whose temporal channels stand first, ``[n, d]``, into the order of the layout."""
+        if self.layout == "tie":
+            return vectors
+        return _interleave(vectors[:, : self.temporal_channels], vectors[:, self.temporal_channels :])
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)
+
+
+def _interleave(moving: Tensor, still: Tensor) -> Tensor:
+    """Half of each, then the other half of each: ``[*, a], [*, b] → [*, a + b]``."""
+    (moving_1, moving_2), (still_1, still_2) = _halves(moving), _halves(still)
+    return torch.cat([moving_1, still_1, moving_2, still_2], dim=-1)
+
+
+def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    half = x.size(-1) // 2  # unlike `chunk`, two parts even if there are no channels
+    return x[..., :half], x[..., half:]
 
 
 class _KnownFromTables(torch.autograd.Function):

@@ -3,10 +3,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tkg_incremental.models.encoder import Encoder
+from tkg_incremental.models.encoders.static_entities import StaticEntityEncoder
 
 
-class StaticEncoder(Encoder):
+class StaticEncoder(StaticEntityEncoder):
     r"""Vectors that do not depend on time, :math:`\mathbf{z}^t_i = \mathbf{z}_i`: the control.
 
     Args:
@@ -31,10 +31,6 @@ class StaticEncoder(Encoder):
         self.add_table("entity_vectors", "entity", hidden_channels)
         self.add_table("relation_vectors", "relation", hidden_channels)
         self.reset_parameters(generator)
-
-    def entity(self, index: Tensor, time: Tensor) -> Tensor:
-        index, _ = torch.broadcast_tensors(index, time)
-        return self.rows("entity_vectors", index)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index)

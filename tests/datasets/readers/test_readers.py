@@ -1,0 +1,94 @@
+"""Formats of files: delimiters, JSON lines, Parquet, data frames."""
+
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tkg_incremental.datasets.lines import DataError
+from tkg_incremental.datasets.readers import read_records
+from tkg_incremental.datasets.readers.delimited import sniff
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt"])
+def test_delimiters(tmp_path: Path, delimiter: str, suffix: str) -> None:
+    path = tmp_path / f"facts{suffix}"
+    rows = [["a", "r", "b", "2000"], ["c, d; e", "r", "f | g", "2001"]]
+    quote = "" if delimiter == "\t" else '"'
+    path.write_text("".join(delimiter.join(f"{quote}{field}{quote}" for field in row) + "\n" for row in rows))
+    assert list(read_records(path).rows) == rows
+
+
+def test_a_header_decides_about_the_delimiter() -> None:
+    text = "head;rel;tail;time\n" + "a, b, c, d;r;e, f;2000\n" * 3
+    assert sniff(Path("f.csv"), text) == ";"
+    assert sniff(Path("f.csv"), "x") == ","
+    assert sniff(Path("f.tsv"), "") == "\t"
+
+
+def test_lines_and_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_bytes('\ufeffhead,rel,tail,time\r\n"a\r\nb",r,c,2000\r\n\r\nd,r,e,2001\r\n'.encode())
+    records = read_records(path)
+    assert records.rows[0] == ["head", "rel", "tail", "time"]
+    assert records.lines == [1, 2, 5]
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "facts.jsonl"
+    facts = [{"head": "a", "rel": "r", "tail": 3, "time": 2000}, {"head": "ü", "rel": "r", "tail": "b", "end": None}]
+    path.write_text("\n\n".join(map(json.dumps, facts)) + "\n")
+    records = read_records(path)
+    assert records.header == ["head", "rel", "tail", "time", "end"]
+    assert records.rows == [["a", "r", 3, 2000, None], ["ü", "r", "b", None, None]]
+    assert records.lines == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected at least one line"),
+        ('{"head": "a"}\n{"head"\n', "line 2: expected one JSON object per line"),
+        ("[1]\n", r"line 1: expected one JSON object per line \(got '\[1\]'\)"),
+        ('{"head": ["a"]}\n', r"line 1: expected text or a number for 'head' \(got \"\['a'\]\"\)"),
+    ],
+)
+def test_bad_json_lines(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "facts.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_records(path)
+
+
+def fake_pyarrow(monkeypatch: pytest.MonkeyPatch, columns: dict[str, list[Any]]) -> None:
+    table = types.SimpleNamespace(to_pydict=lambda: columns)
+    parquet = types.ModuleType("pyarrow.parquet")
+    parquet.read_table = lambda path: table  # type: ignore[attr-defined]
+    package = types.ModuleType("pyarrow")
+    package.parquet = parquet  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pyarrow", package)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
+
+
+def test_parquet_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_pyarrow(monkeypatch, {"head": ["a", None], "time": [1, 2]})
+    records = read_records(tmp_path / "facts.parquet")
+    assert (records.header, records.rows, records.place) == (["head", "time"], [("a", 1), (None, 2)], "row")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'tkg-incremental\[parquet\]'"):
+        read_records(tmp_path / "facts.parquet")
+
+
+def test_parquet(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "facts.parquet"
+    parquet.write_table(arrow.table({"head": ["a", None], "time": [1, 2]}), path)
+    assert read_records(path).rows == [("a", 1), (None, 2)]
+    path.write_bytes(b"nothing")
+    with pytest.raises(DataError, match="expected a Parquet file"):
+        read_records(path)

@@ -1,0 +1,29 @@
+"""The examples run."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from tkg_incremental.datasets import SyntheticTKG
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_rgcn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["rgcn.py", "--epochs", "1"])
+    runpy.run_path(str(EXAMPLES / "rgcn.py"), run_name="__main__")
+    assert "epoch 1: loss" in capsys.readouterr().out
+
+
+def test_custom_strategy() -> None:
+    view = runpy.run_path(str(EXAMPLES / "custom_strategy.py"))["NeighboursOfChange"]()
+    timeline = SyntheticTKG(num_entities=30, num_steps=8).timeline
+    quads, added = view.select(timeline, 5, None), timeline.observed.added(5)
+    assert len(quads)
+    assert (quads[:, 3] < 5).all()
+    changed = set(added[:, [0, 2]].flatten().tolist())
+    assert all({head, tail} & changed for head, _, tail, _ in quads.tolist())

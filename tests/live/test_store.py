@@ -1,0 +1,237 @@
+"""The store equals a plain model of sets of intervals, at every revision."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import FACTS, State, apply_plainly, small_store, state_of, tidy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tkg_incremental.live import (
+    Change,
+    ChangeSet,
+    FactStore,
+    Interval,
+    Release,
+    StoreError,
+    import_facts,
+)
+
+NAMES = st.sampled_from(["a", "b", "ü", "d"])
+CHANGES = st.builds(
+    lambda op, head, rel, tail, at, length: Change(
+        op, head, rel, tail, at, at + length if op == "add" and length and at is not None else None
+    ),
+    st.sampled_from(["add", "add", "end", "retract"]),
+    NAMES,
+    st.sampled_from(["r", "s"]),
+    NAMES,
+    st.integers(0, 12),
+    st.integers(0, 5),
+)
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("update"), st.lists(CHANGES, max_size=6)),
+        st.tuples(st.just("release"), st.none()),
+        st.tuples(st.just("rollback"), st.integers(0, 9)),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=40)
+@given(ACTIONS)
+def test_a_sequence_of_updates_equals_the_plain_model(actions: list[tuple[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, FactStore.create(Path(folder) / "facts.db", "day") as store:
+        import_facts(store, [("a", "r", "b", 1, None), ("b", "s", "d", 2, 5)])
+        state: State = {("a", "r", "b"): [(1, 2**63 - 1)], ("b", "s", "d"): [(2, 5)]}
+        chains: list[list[Release]] = [[Release(0, None, 0, 4)]]
+        states = [copy.deepcopy(state)]
+        store.sync(chains[0])
+        current, pending = 0, []
+        for action, value in actions:
+            if action == "update":
+                checked = ChangeSet(value).validate(store)
+                expected = copy.deepcopy(state)
+                for change in [change for update in pending for change in update]:
+                    apply_plainly(expected, change)
+                accepted, seen = [], []
+                for change in sorted(value, key=lambda change: (change.op != "retract", change.at)):
+                    if change not in seen:
+                        seen.append(change)
+                        if apply_plainly(expected, change):
+                            accepted.append(change)
+                assert checked.accepted == accepted
+                assert len(checked.rejected) == len(seen) - len(accepted)
+                store.record(checked.accepted, 4, "x")
+                pending.append(accepted)
+                with store.preview():
+                    assert state_of(store) == tidy(expected)
+            elif action == "release":
+                number = len(chains)
+                updates = tuple(update.id for update in store.updates("pending"))
+                chains.append([*chains[current], Release(number, current, 0, 4, updates)])
+                for change in [change for update in pending for change in update]:
+                    apply_plainly(state, change)
+                current, pending = number, []
+                states.append(copy.deepcopy(state))
+                store.sync(chains[current])
+            else:
+                current = value % len(chains)
+                state = copy.deepcopy(states[current])
+                store.sync(chains[current])
+            assert state_of(store) == tidy(state)
+            assert sorted(store.type_members(0, "head")) == sorted(
+                {store.entity_id(head) for (head, rel, _), pairs in state.items() if rel == "r" and pairs}
+            )
+        for number, expected in enumerate(states):  # recorded time
+            assert state_of(store, store.revision_of(number)) == tidy(expected)
+            for at in range(0, 14, 3):
+                holding = sum(start <= at < stop for pairs in expected.values() for start, stop in pairs)
+                assert store.holding(at, store.revision_of(number)) == holding
+
+
+def test_lookups(tmp_path: Path) -> None:
+    with small_store(tmp_path) as store:
+        ann, cid, leads, works = (store.entity_id("Ann"), store.entity_id("Cid"), 0, store.relation_id("works in"))
+        assert store.entity_id("nobody") is None
+        research = store.entity_id("R&D")
+        assert ann is not None
+        assert works is not None
+        assert research is not None
+        assert {fact.head for fact in store.answers(None, works, research, at=3)} == {ann, cid}
+        assert {fact.head for fact in store.answers(None, works, research, at=4)} == {cid}
+        assert [fact.tail for fact in store.answers(ann, leads, None, at=0)] == []
+        assert store.intervals(ann, works, research) == [Interval(1, 4), Interval(6, None)]
+        assert len(store.neighbours(research)) == 4
+        assert set(store.type_members(works, "head")) == {ann, cid}
+        assert list(store.type_members(works, "tail")) == [research]
+        assert store.holding(3) == 4
+        assert store.clock == 10
+        with pytest.raises(ValueError, match=r"one of head and tail must be given"):
+            store.answers(None, works, None)
+        with pytest.raises(ValueError, match=r"side must be 'head' or 'tail' \(got 'left'\)"):
+            store.type_members(works, "left")
+
+
+def test_as_of_a_recorded_instant(tmp_path: Path) -> None:
+    with small_store(tmp_path) as store:
+        store.sync([Release(0, None, 0, 10)])
+        before = time.time_ns() // 1000 + 1
+        while time.time_ns() // 1000 <= before:
+            pass
+        update = store.record([Change("end", "Ann", "leads", "R&D", 5)], 11, "h")
+        store.sync([Release(0, None, 0, 10), Release(1, 0, 0, 11, (update,))])
+        assert store.holding(7) == 3
+        assert store.holding(7, store.revision_at(before)) == 4
+        assert store.holding(7, store.revision_at(0)) == 0
+        assert store.clock == 11
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.just("r"), st.sampled_from("ab"), st.integers(0, 12), st.integers(1, 4)),
+        max_size=12,
+    )
+)
+def test_import_covers_the_same_steps(rows: list[tuple[str, str, str, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, FactStore.create(Path(folder) / "facts.db", "day") as store:
+        import_facts(store, [(head, rel, tail, start, start + length) for head, rel, tail, start, length in rows])
+        covered = {((h, r, t), step) for h, r, t, start, length in rows for step in range(start, start + length)}
+        found = [
+            (triple, step)
+            for triple, pairs in state_of(store).items()
+            for low, high in pairs
+            for step in range(low, high)
+        ]
+        assert len(found) == len(set(found))
+        assert set(found) == covered
+        assert all(a[1] < b[0] for pairs in state_of(store).values() for a, b in itertools.pairwise(pairs))
+
+
+def test_import_merges(tmp_path: Path) -> None:
+    with FactStore.create(tmp_path / "facts.db", "day") as store:
+        facts: list[tuple[str, str, str, int, int | None]]
+        facts = [("a", "r", "b", 5, 9), ("c", "r", "b", 1, 2), ("a", "r", "b", 1, 6), ("a", "r", "b", 11, None)]
+        assert import_facts(store, facts) == 3
+        assert state_of(store)["a", "r", "b"] == [(1, 9), (11, 2**63 - 1)]
+        with pytest.raises(StoreError, match=r"into an empty store only"):
+            import_facts(store, facts)
+    with FactStore.create(tmp_path / "other.db", "day") as store:
+        with pytest.raises(ValueError, match=r"fact 0 ends at 1, which is not after its beginning at 3"):
+            import_facts(store, [("a", "r", "b", 3, 1)])
+        assert store.num_entities == 0
+
+
+@pytest.mark.parametrize("small", [10**9, 0])
+def test_pairs_are_drawn_uniformly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int) -> None:
+    monkeypatch.setattr("tkg_incremental.live.lookups.SMALL", small)
+    with small_store(tmp_path) as store:
+        store.sync([Release(0, None, 0, 10)])
+        update = store.record([Change("retract", "Cid", "works in", "R&D")], 10, "h")
+        store.sync([Release(0, None, 0, 10), Release(1, 0, 0, 10, (update,))])
+        pairs = store.sample_pairs(30_000, np.random.default_rng(0), before=8)
+    expected = {(0, s) for s in range(1, 8)} | {(3, s) for s in range(2, 8)} | {(1, s) for s in range(1, 4)}
+    expected |= {(2, s) for s in range(6, 8)}
+    found, counts = np.unique(np.stack([pairs.id, pairs.step]), axis=1, return_counts=True)
+    assert set(map(tuple, found.T.tolist())) == expected
+    share = 30_000 / len(expected)
+    assert ((counts - share) ** 2 / share).sum() < 45  # chi-square with 17 degrees of freedom: 1 in 5,000
+
+
+def test_updates_are_found_by_their_content(tmp_path: Path) -> None:
+    with small_store(tmp_path) as store:
+        store.sync([Release(0, None, 0, 10)])
+        changes = ChangeSet([Change("add", "Dan", "leads", "R&D", 11)])
+        update = store.record(changes, 11, changes.content_hash, "monday.csv")
+        assert store.find_update(changes.content_hash) == store.updates("pending")[0]
+        store.sync([Release(0, None, 0, 10), Release(1, 0, 0, 11, (update,))])
+        found = store.find_update(changes.content_hash)
+        assert found is not None
+        assert (found.state, found.source, found.num_changes) == ("applied", "monday.csv", 1)
+        assert store.changes(update) == changes.changes
+        assert [release.updates for release in store.releases()] == [(), (update,)]
+        store.sync([Release(0, None, 0, 10)])
+        assert store.find_update(changes.content_hash) is None  # undone: it can be applied again
+        assert store.entity_id("Dan") == 5
+        again = store.record(changes, 11, changes.content_hash)
+        store.discard(again)
+        with pytest.raises(StoreError, match=r"update 1 is not pending"):
+            store.discard(update)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"there is no fact store"):
+        FactStore(tmp_path / "facts.db")
+    (tmp_path / "text.db").write_text("this is no database, but a text that is long enough to look like one" * 9)
+    with pytest.raises(StoreError, match=r"file is not a database"):
+        FactStore(tmp_path / "text.db")
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE t (x)")
+    other.close()
+    with pytest.raises(StoreError, match=r"no fact store"):
+        FactStore(tmp_path / "other.db")
+    with small_store(tmp_path) as store:
+        store.connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match=r"schema version 1 is expected \(got 99\)"):
+        FactStore(tmp_path / "facts.db")
+
+
+def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
+    with small_store(tmp_path) as store:
+        with pytest.raises(ZeroDivisionError), store.transaction():
+            store.add_entities(["new"])
+            _ = 1 / 0
+        assert store.entity_id("new") is None
+        assert store.num_facts == len(FACTS)
+        assert "FactStore(" in repr(store)

@@ -1,0 +1,202 @@
+"""Fitting and measuring the calibration of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.answers.engine import NUM_OWN, AnswerEngine
+from tkg_incremental.data import Timeline
+from tkg_incremental.metrics.calibration import (
+    AnswerCalibration,
+    Calibration,
+    brier_score,
+    expected_calibration_error,
+    reliability,
+)
+from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, query_columns
+
+# Answers of a question that count when a calibration is measured, and that it is fitted on with some of the others.
+_BEST, _OTHERS = 5, 5
+# Share of questions that are followed by two without an answer.
+_UNANSWERABLE = 0.25
+# Fewer questions do not make a calibration.
+_ENOUGH = 20
+
+
+class Judged(NamedTuple):
+    """The answers to one question by descending score.
+
+    Args:
+        features: ``[n, f]``.
+        is_true: ``[n]``.
+        has_answer: Whether the question has an answer.
+    """
+
+    features: Tensor
+    is_true: Tensor
+    has_answer: bool
+
+
+class _Question(NamedTuple):
+    given: int
+    rel: int
+    side: Side
+    step: int
+    answer: int
+
+    @classmethod
+    def of(cls, quad: Tensor, side: Side) -> _Question:
+        given, answer = query_columns(side)
+        return cls(int(quad[given]), int(quad[REL]), side, int(quad[TIME]), int(quad[answer]))
+
+    def answers(self, timeline: Timeline, split: str | None = None) -> Tensor:
+        """``[n]`` the true answers in one split; by default in all."""
+        facts = timeline.truth.facts if split is None else timeline.split(split).facts
+        given, answer = query_columns(self.side)
+        holds = (facts[:, FIRST] <= self.step) & (self.step <= facts[:, LAST])
+        return facts[holds & (facts[:, REL] == self.rel) & (facts[:, given] == self.given), answer].cpu()
+
+
+def judge(
+    engine: AnswerEngine, timeline: Timeline, quads: Tensor, split: str, generator: torch.Generator
+) -> Iterator[Judged]:
+    """The questions of held-out quads in both directions, with their candidates of the right type.
+
+    Known facts and answers of the other held-out split are left out. A share of the questions is followed by two
+    without an answer: one about an entity that never was on the given side of a relation, and one about a train fact
+    at a time at which the question has no answer.
+
+    Args:
+        engine: The engine.
+        timeline: The graph.
+        quads: ``[n, 4]`` quads of one split.
+        split: ``"val"`` or ``"test"``.
+        generator: Source of randomness.
+    """
+    for quad in quads.cpu():
+        for side in SIDES:
+            question = _Question.of(quad, side)
+            candidates = engine.candidates(question.rel, side)
+            if len(candidates) > 1 and bool((candidates == question.answer).any()):
+                yield _judge(engine, timeline, question, split)
+            if float(torch.rand((), generator=generator)) < _UNANSWERABLE:
+                for other in _without_answer(timeline, question, generator):
+                    if len(engine.candidates(other.rel, side)) > 1:
+                        yield _judge(engine, timeline, other, None)
+
+
+def _without_answer(timeline: Timeline, question: _Question, generator: torch.Generator) -> Iterator[_Question]:
+    def draw(size: int) -> int:
+        return int(torch.randint(size, (), generator=generator))
+
+    given = query_columns(question.side)[0]
+    foreign = question._replace(given=draw(timeline.num_entities), rel=draw(timeline.num_relations))
+    facts = timeline.truth.facts
+    if not bool(((facts[:, REL] == foreign.rel) & (facts[:, given] == foreign.given)).any()):
+        yield foreign
+    facts = timeline.observed.facts
+    same = facts[facts[:, REL] == question.rel, given]
+    if len(same):
+        ended = question._replace(given=int(same[draw(len(same))]), step=draw(timeline.num_steps))
+        if not len(ended.answers(timeline)):
+            yield ended
+
+
+def _judge(engine: AnswerEngine, timeline: Timeline, question: _Question, split: str | None) -> Judged:
+    """The answers to a question, of which those in ``split`` are true."""
+    candidates = engine.candidates(question.rel, question.side)
+    true = question.answers(timeline)
+    right = true[:0] if split is None else question.answers(timeline, split)
+    known = torch.tensor(list(engine.facts.known_answers(*question[:4])), dtype=torch.long)
+    scores = engine.scores(*question[:4], candidates)
+    features = engine.features(*question[:3], candidates, scores, torch.isin(candidates, known))
+    aside = torch.cat([known, true[~torch.isin(true, right)]])
+    order = torch.argsort(scores, descending=True)
+    order = order[~torch.isin(candidates[order], aside)]
+    return Judged(features[order], torch.isin(candidates[order], right), split is not None)
+
+
+def fit_calibration(
+    engine: AnswerEngine, timeline: Timeline, train: Tensor, val: Tensor, generator: torch.Generator
+) -> AnswerCalibration:
+    """Fits probabilities of known facts on train quads and those of predicted answers on held-out quads.
+
+    Args:
+        engine: The engine; its calibration is not used.
+        timeline: The graph.
+        train: ``[n, 4]`` some train quads.
+        val: ``[m, 4]`` held-out quads.
+        generator: Source of randomness.
+    """
+    features, labels = [], []
+    for question in judge(engine, timeline, val, "val", generator):
+        rest = max(0, len(question.is_true) - _BEST)
+        others = _BEST + torch.randperm(rest, generator=generator)[:_OTHERS]
+        chosen = torch.cat([torch.arange(min(_BEST, len(question.is_true))), others])
+        features.append(question.features[chosen])
+        labels.append(question.is_true[chosen])
+    predicted = _fit(features, labels)
+    return AnswerCalibration(predicted, _fit(*_known_and_rivals(engine, timeline, train), isotonic=False))
+
+
+def _known_and_rivals(engine: AnswerEngine, timeline: Timeline, quads: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Features and labels of train facts, and of the best wrong answer to the same question as if it were known."""
+    features, labels = [], []
+    for quad in quads.cpu():
+        for side in SIDES:
+            question = _Question.of(quad, side)
+            candidates = engine.candidates(question.rel, side)
+            true = question.answers(timeline)
+            wrong = ~torch.isin(candidates, true)
+            if not bool(wrong.any()):
+                continue
+            scores = engine.scores(*question[:4], candidates)
+            rival = scores.masked_fill(~wrong, -torch.inf).argmax()
+            places = {True: (candidates == question.answer).nonzero()[0, 0], False: rival}
+            for label, place in places.items():
+                as_known = ~wrong if label else torch.arange(len(candidates)) == place
+                row = engine.features(*question[:3], candidates, scores, as_known)[place, :NUM_OWN]
+                features.append(row[None])
+                labels.append(torch.tensor([label]))
+    return features, labels
+
+
+def _fit(features: list[Tensor], labels: list[Tensor], isotonic: bool = True) -> Calibration | None:
+    if len(labels) < _ENOUGH or len(torch.unique(torch.cat(labels))) < 2:
+        return None
+    return Calibration.fit(torch.cat(features), torch.cat(labels), isotonic=isotonic)
+
+
+def measure_calibration(
+    engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator, split: str = "test"
+) -> dict[str, object]:
+    """Brier score, expected calibration error and reliability diagram of the five best predicted answers to the
+    questions of held-out quads and to questions without an answer.
+
+    Args:
+        engine: The engine, with a calibration.
+        timeline: The graph.
+        quads: ``[n, 4]`` quads of ``split`` that the calibration was not fitted on.
+        generator: Source of randomness.
+        split: Their split.
+    """
+    calibration = engine.calibration.predicted
+    if calibration is None:
+        raise ValueError("engine must have a calibration of predicted answers (got None)")
+    judged = list(judge(engine, timeline, quads, split, generator))
+    if not judged:
+        return {}
+    labels = torch.cat([question.is_true[:_BEST] for question in judged]).double()
+    probabilities = torch.cat([calibration(question.features[:_BEST]) for question in judged])
+    has_answer = torch.cat([torch.full_like(q.is_true[:_BEST], q.has_answer) for q in judged])
+    return {
+        "Brier": brier_score(probabilities, labels),
+        "ECE": expected_calibration_error(probabilities, labels),
+        "ECE_answered": expected_calibration_error(probabilities[has_answer], labels[has_answer]),
+        "reliability": reliability(probabilities, labels),
+        "questions": len(judged),
+    }

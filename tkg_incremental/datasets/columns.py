@@ -1,0 +1,176 @@
+"""Which column of a table is which."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkg_incremental.datasets.lines import DataError, short, wrong_columns
+
+logger = logging.getLogger(__name__)
+
+POINT = ("head", "rel", "tail", "time")
+INTERVAL = ("head", "rel", "tail", "start", "end")
+ROLES = ("head", "rel", "tail", "time", "start", "end")
+
+# Names of columns in lower case, without spaces and punctuation. Names with two roles take the first one that is free.
+_NAMES = {
+    "head": "head subject subj s h source src headentity subjectid headid from",
+    "rel": "rel relation relationship relationtype predicate pred property p r edge type relationid",
+    "tail": "tail object obj o t target dst destination tailentity objectid tailid to",
+    "time": "time date datetime timestamp at when year month week quarter day hour step t",
+    "start": "start begin since from validfrom startdate starttime startyear begindate fromdate effectivefrom "
+    "effectivedate occursince first",
+    "end": "end until till to validto validuntil enddate endtime endyear todate effectiveto expires expirydate "
+    "occuruntil last",
+}
+_CHANGES = {"op", "operation", "change"}
+_PUNCTUATION = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Position of every column that is read.
+
+    Args:
+        places: From ``head``, ``rel``, ``tail`` and ``time`` or ``start`` and ``end`` to the position.
+        has_header: Whether the first record is a header.
+    """
+
+    places: dict[str, int]
+    has_header: bool
+
+
+def find_columns(
+    path: Path,
+    line: int | None,
+    fields: Sequence[str],
+    columns: Mapping[str, str | int] | Sequence[str] | None = None,
+    surely_header: bool = False,
+) -> Layout:
+    """Finds the columns of a table by its first record.
+
+    Args:
+        path: The file, for errors.
+        line: Line of the record, for errors.
+        fields: The first record: the header, if there is one.
+        columns: See :class:`~tkg_incremental.datasets.options.ReadOptions`.
+        surely_header: Whether the fields are known to be names of columns, as in data frames.
+    """
+    if isinstance(columns, Mapping):
+        layout = _mapped(path, line, fields, columns)
+    elif columns is not None:
+        places = recognise(columns)
+        if not is_complete(places):
+            raise ValueError(f"columns must name all of {POINT} or all of {INTERVAL} (got {list(columns)!r})")
+        if len(columns) != len(fields):
+            raise wrong_columns(path, line or 1, (len(columns),), list(fields))
+        layout = Layout(places, surely_header or is_complete(recognise(fields)))
+    else:
+        layout = _recognised(path, line, fields, surely_header)
+    if layout.has_header and (columns is None or isinstance(columns, Mapping)):
+        _check_others(path, line, fields, layout.places)
+    return Layout(_time_columns(layout.places), layout.has_header)
+
+
+def recognise(fields: Sequence[str]) -> dict[str, int]:
+    """The role of every field whose text is the usual name of a column."""
+    keys = [_key(field) for field in fields]
+    places: dict[str, int] = {}
+    # A name with one role, and the name of a role itself, come before names with several.
+    known = [(place, key, roles) for place, key in enumerate(keys) if (roles := _ROLES_OF.get(key))]
+    for place, _, roles in sorted(known, key=lambda found: (found[1] not in ROLES, len(found[2]), found[0])):
+        role = next((role for role in roles if role not in places), None)
+        if role is not None:
+            places[role] = place
+    return places
+
+
+def is_complete(places: Mapping[str, int]) -> bool:
+    """Whether the columns make facts with a time."""
+    return places.keys() >= {"head", "rel", "tail"} and ("time" in places or "start" in places)
+
+
+def _mapped(path: Path, line: int | None, fields: Sequence[str], columns: Mapping[str, str | int]) -> Layout:
+    if unknown := [role for role in columns if role not in ROLES]:
+        raise ValueError(f"columns must map from {', '.join(ROLES)} (got {', '.join(map(str, unknown))})")
+    exact = {field.strip(): place for place, field in reversed(list(enumerate(fields)))}
+    keys = {_key(field): place for place, field in reversed(list(enumerate(fields)))}
+    given: dict[str, int] = {}
+    for role, name in columns.items():
+        place = name if isinstance(name, int) else exact.get(name, keys.get(_key(name), -1))
+        if not 0 <= place < len(fields):
+            header = short(" | ".join(fields), 200)
+            raise DataError(path, line, f"expected a column {name!r} for {role} (got {header!r})")
+        given[role] = place
+    by_position = all(isinstance(name, int) for name in columns.values())
+    found = {role: place for role, place in recognise(fields).items() if place not in given.values()}
+    if "time" in given:  # what is asked for decides between a point in time and an interval
+        found = {role: place for role, place in found.items() if role not in ("start", "end")}
+    elif "start" in given or "end" in given:
+        found.pop("time", None)
+    places = {**found, **given}
+    if not is_complete(places):
+        raise _incomplete(path, line, fields, places)
+    return Layout(places, not by_position or is_complete(recognise(fields)))
+
+
+def _recognised(path: Path, line: int | None, fields: Sequence[str], surely_header: bool) -> Layout:
+    places = recognise(fields)
+    if is_complete(places):
+        return Layout(places, True)
+    # Facts have dates, and dates have digits; a header has names of columns instead.
+    looks_like_header = len(places) >= 2 and not any(sign.isdigit() for field in fields for sign in field)
+    if surely_header or (looks_like_header and any(len(_key(field)) > 1 for field in fields)):
+        raise _incomplete(path, line, fields, places)
+    for roles in (POINT, INTERVAL):
+        if len(fields) == len(roles):
+            return Layout({role: place for place, role in enumerate(roles)}, False)
+    raise DataError(path, line, f"{_EXPECTED} (got {short(' | '.join(fields))!r})")
+
+
+def _check_others(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:
+    others = [field for place, field in enumerate(fields) if place not in places.values()]
+    for field in others:
+        if _key(field) in _CHANGES:
+            problem = (
+                f"expected facts, but the column {field!r} holds changes: apply them with `tkg-incremental update`"
+            )
+            raise DataError(path, line, problem)
+    if others:
+        logger.info("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
+
+
+def _time_columns(places: dict[str, int]) -> dict[str, int]:
+    """Either the column ``time``, or ``start`` and perhaps ``end``."""
+    if "start" not in places and "end" in places:  # date + until
+        places = {**places, "start": places["time"]}
+    drop = "time" if "start" in places else None
+    return {role: place for role, place in places.items() if role != drop}
+
+
+def _incomplete(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> DataError:
+    missing = [role for role in ("head", "rel", "tail") if role not in places]
+    if "time" not in places and "start" not in places:
+        missing.append("time (or start and end)")
+    header = short(" | ".join(fields), 200)
+    problem = f"{_EXPECTED}; not found: {', '.join(missing)}. Name them with columns={{'head': …}} (got {header!r})"
+    return DataError(path, line, problem)
+
+
+def _key(name: str) -> str:
+    return _PUNCTUATION.sub("", name).casefold()
+
+
+_ROLES_OF: dict[str, list[str]] = {}
+for _role, _names in _NAMES.items():
+    for _name in _names.split():
+        _ROLES_OF.setdefault(_name, []).append(_role)
+
+_EXPECTED = (
+    f"expected the {len(POINT)} columns {', '.join(POINT)}, the {len(INTERVAL)} columns {', '.join(INTERVAL)} "
+    "or a header that names them"
+)

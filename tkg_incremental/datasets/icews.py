@@ -1,0 +1,95 @@
+"""What the two ICEWS benchmarks share: dated events between named actors, one step per day."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data import Snapshot, TimeAxis
+from tkg_incremental.data.axis import parse_instant
+from tkg_incremental.datasets.base import Graph, TKGDataset
+from tkg_incremental.datasets.lines import DataError, read_fields
+from tkg_incremental.datasets.numbering import Numbering
+
+UPSTREAM = "https://raw.githubusercontent.com/BorealisAI/de-simple/b06c5b00b41d29015507c44b5253fc43def3996d/datasets"
+
+#: Head, relation, tail and day, as names and a proleptic ordinal.
+Event = tuple[str, str, str, int]
+
+
+class ICEWSDataset(TKGDataset):
+    """A benchmark of point events: ``head ⇥ rel ⇥ tail ⇥ YYYY-MM-DD`` by names.
+
+    A step is a day, and every day of the years covered is a step. Each fact holds on its day only.
+
+    Args:
+        root: Where the dataset is kept.
+        transform: Applied to each snapshot when it is accessed.
+        force_reload: Build again even if a cached version exists.
+    """
+
+    #: Facts are events: each holds on one step.
+    kind: ClassVar[str] = "events"
+    source: ClassVar[str] = "https://doi.org/10.7910/DVN/28075"
+    license: ClassVar[str] = "terms of use of the ICEWS Dataverse"
+
+    first_day: ClassVar[datetime.date]
+    last_day: ClassVar[datetime.date]
+
+    def __init__(
+        self,
+        root: str | Path,
+        transform: Callable[[Snapshot], Any] | None = None,
+        force_reload: bool = False,
+    ) -> None:
+        super().__init__(root, transform, force_reload)
+
+    def events(self) -> dict[str, list[Event]]:
+        """The events of ``"train"``, ``"val"`` and ``"test"``."""
+        raise NotImplementedError
+
+    def build(self) -> Graph:
+        self.download()  # a damaged file is noticed by its checksum and fetched again
+        first, last = self.first_day.toordinal(), self.last_day.toordinal()
+        entities, relations = Numbering("entity"), Numbering("relation")
+        facts = {
+            split: _facts(Path(self.raw_dir), events, entities, relations, first)
+            for split, events in self.events().items()
+        }
+        axis = TimeAxis.from_instants(range(first, last + 1), unit="day")
+        return Graph(facts, entities.names, relations.names, axis)
+
+
+def read_events(path: Path, first_day: datetime.date, last_day: datetime.date) -> list[Event]:
+    """Reads ``head ⇥ rel ⇥ tail ⇥ YYYY-MM-DD`` lines.
+
+    Args:
+        path: The file.
+        first_day: Earliest day allowed.
+        last_day: Latest day allowed.
+    """
+    events = []
+    for number, (head, rel, tail, date) in read_fields(path, (4,)):
+        try:
+            day = parse_instant(date, "day")
+        except ValueError as error:
+            raise DataError(path, number, str(error)) from None
+        if not first_day.toordinal() <= day <= last_day.toordinal():
+            raise DataError(path, number, f"expected a day from {first_day} to {last_day} (got {date})")
+        events.append((head, rel, tail, day))
+    return events
+
+
+def _facts(path: Path, events: Iterable[Event], entities: Numbering, relations: Numbering, first: int) -> Tensor:
+    """Facts ``[F, 5]``: head, relation, tail, first and last step, which are the same."""
+    facts = [
+        (entities.index(path, 0, head), relations.index(path, 0, rel), entities.index(path, 0, tail), day - first)
+        for head, rel, tail, day in events
+    ]
+    rows = torch.tensor(facts, dtype=torch.long).view(-1, 4)
+    return torch.cat([rows, rows[:, 3:]], dim=1)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import ClassVar
+
+from tkg_incremental.datasets.download import download
+from tkg_incremental.datasets.icews import UPSTREAM, Event, ICEWSDataset, read_events
+
+
+class ICEWS14(ICEWSDataset):
+    r"""ICEWS14: political events of the year 2014 from the Integrated Crisis Early Warning System, in the splits of the
+    `"Learning Sequence Encoders for Temporal Knowledge Graph Completion" <https://arxiv.org/abs/1809.03202>`_ paper.
+
+    Each fact is an event of one day.
+
+    Args:
+        root: Where the dataset is kept.
+        transform: Applied to each snapshot when it is accessed.
+        force_reload: Build again even if a cached version exists.
+
+    **STATS:**
+
+    .. list-table::
+        :widths: 10 10 10 10 10 10
+        :header-rows: 1
+
+        * - #entities
+          - #relations
+          - #steps
+          - #train
+          - #val
+          - #test
+        * - 7,128
+          - 230
+          - 365
+          - 72,826
+          - 8,941
+          - 8,963
+    """
+
+    first_day: ClassVar[datetime.date] = datetime.date(2014, 1, 1)
+    last_day: ClassVar[datetime.date] = datetime.date(2014, 12, 31)
+    checksums: ClassVar[dict[str, str]] = {
+        "train.txt": "a6c7922dcbe406b3e292a313b4eab191e2399c3bc4810f662bb4363043a93df6",
+        "valid.txt": "23dfa5cd6f3bb5421efcc30fc03bed0e8de4c2cf251d1765ff722d6f8b15dbe3",
+        "test.txt": "50d53602409a3dbaca2f13d9c7e30bf7311d8c1868fac890dc0c2836118b4cb4",
+    }
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        return list(self.checksums)
+
+    def download(self) -> None:
+        download({f"icews14/{name}": digest for name, digest in self.checksums.items()}, self.raw_dir, UPSTREAM)
+
+    def events(self) -> dict[str, list[Event]]:
+        files = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
+        raw, days = Path(self.raw_dir), (self.first_day, self.last_day)
+        return {split: read_events(raw / name, *days) for split, name in files.items()}

@@ -1,0 +1,163 @@
+"""From the dates of facts to the steps of a time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data import TimeAxis, bin_by_count, parse_instant
+from tkg_incremental.data.dates import parse_period
+from tkg_incremental.data.units import check_unit, format_instant
+from tkg_incremental.datasets.options import CountBins, ReadOptions
+from tkg_incremental.datasets.outliers import find_outliers
+from tkg_incremental.datasets.periods import END, START, TablePeriods
+from tkg_incremental.datasets.table import Table
+from tkg_incremental.datasets.time_units import choose_unit, finest_unit
+
+#: How steps are made: one per unit, by count, from the first instant of each, or as an axis says.
+Binning = CountBins | TimeAxis | list[Any] | None
+
+
+def check_binning(binning: Any, unit: str, options: ReadOptions) -> Binning:
+    """Checks that the options about time fit together.
+
+    Args:
+        binning: See :class:`~tkg_incremental.datasets.TabularTKG`.
+        unit: The unit, or ``"auto"``.
+        options: The other options.
+
+    Returns:
+        ``binning`` without shorthands.
+    """
+    check_unit(unit, "auto")
+    if isinstance(binning, str):
+        if binning != "count":
+            raise ValueError(
+                f"binning must be None, 'count', CountBins, a list of steps or a TimeAxis; a unit goes into unit "
+                f"(got {binning!r})"
+            )
+        binning = CountBins()
+    if isinstance(binning, TimeAxis) and unit != "auto":
+        raise ValueError(f"unit has no effect with a TimeAxis, which has its own: leave it out (got {unit!r})")
+    final_unit = binning.unit if isinstance(binning, TimeAxis) else unit
+    if final_unit == "index" and (options.dayfirst or options.date_format is not None):
+        raise ValueError("dayfirst and date_format have no effect with unit 'index': leave them out")
+    if binning is None or isinstance(binning, CountBins):
+        return binning
+    if options.outliers == "keep":
+        raise ValueError("outliers='keep' has no effect where the steps are given: leave it out")
+    return binning if isinstance(binning, TimeAxis) else list(binning)
+
+
+def unit_of(times: Sequence[TablePeriods], binning: Binning, unit: str, options: ReadOptions) -> tuple[str, str]:
+    """The unit of the axis, and why it is this one.
+
+    Args:
+        times: The dates of all tables.
+        binning: How steps are made.
+        unit: The unit that is asked for, or ``"auto"``.
+        options: How dates are read.
+    """
+    if isinstance(binning, TimeAxis):
+        return binning.unit, "the unit of the given time axis"
+    if unit != "auto":
+        return unit, "as asked for"
+    if isinstance(binning, list):
+        _check_not_empty(binning)
+        return finest_unit([parse_period(begin, options.dayfirst, options.date_format) for begin in binning]), (
+            "the unit of the given steps"
+        )
+    found = [(table.table.is_point, *table.distinct()) for table in times]
+    starts = {period for _, some, _ in found for period in some}
+    ends = {period for _, _, some in found for period in some}
+    if not starts and not ends:
+        raise times[0].table.records.error(None, "expected a fact with a start or an end")
+    return choose_unit(starts, ends, sum(map(TablePeriods.count, times)), any(is_point for is_point, *_ in found))
+
+
+def check_outliers(times: Sequence[TablePeriods]) -> None:
+    """Raises an error for dates far outside of all others."""
+    dates = {period for table in times for some in table.distinct() for period in some}
+    outliers = find_outliers(sorted(dates))
+    for table in times:
+        for period in outliers:
+            place = table.find(period)
+            if place is not None:
+                row, written = place
+                rest = sorted(dates - set(outliers), key=lambda period: period.value)
+                more = f" ({len(outliers)} dates are)" if len(outliers) > 1 else ""
+                reach = f", which lie in {_show(rest[0])} … {_show(rest[-1])}" if _same_unit(rest) else ""
+                raise table.table.error(
+                    row,
+                    f"the date {written!r} is far from the others{reach}{more}. Correct it, leave an open start or end "
+                    "empty, or pass outliers='keep'",
+                )
+
+
+def make_axis(
+    instants: Sequence[tuple[Tensor, Tensor]], binning: Binning, unit: str, options: ReadOptions, main: Table
+) -> TimeAxis:
+    """The axis of the facts.
+
+    Args:
+        instants: First and last instant of the facts, for each table; the train facts come first.
+        binning: How steps are made.
+        unit: What an instant counts.
+        options: How given steps are read.
+        main: The table of train facts, for errors.
+    """
+    if isinstance(binning, TimeAxis):
+        return binning
+    values = [torch.cat([start[start != START], end[end != END]]) for start, end in instants]
+    if not len(values[0]):
+        raise main.records.error(None, "expected a fact with a start or an end")
+    all_values = torch.cat(values)
+    first, last = int(all_values.min()), int(all_values.max())
+    if binning is None:
+        return TimeAxis.from_range(0 if unit == "index" else first, last, unit)
+    if isinstance(binning, CountBins):
+        axis = bin_by_count(values[0], binning.threshold, unit)
+        # Instants of the other splits before or after the train facts belong to the outermost steps.
+        return TimeAxis((first, *axis.first[1:]), (*axis.last[:-1], last), unit)
+    _check_not_empty(binning)
+    begins = [parse_instant(begin, unit, options.dayfirst, options.date_format) for begin in binning]
+    if any(a >= b for a, b in pairwise(begins)):
+        raise ValueError(f"binning must give the first instants of the steps, ascending (got {binning})")
+    return TimeAxis(tuple(begins), (*(begin - 1 for begin in begins[1:]), max(last, begins[-1])), unit)
+
+
+def to_steps(table: Table, start: Tensor, end: Tensor, axis: TimeAxis) -> tuple[Tensor, Tensor]:
+    """First and last step of every fact, ``[F]`` each, as far as the axis reaches.
+
+    Args:
+        table: The facts, for errors.
+        start: ``[F]`` first instants.
+        end: ``[F]`` last instants.
+        axis: The time axis.
+    """
+    first, last = axis.first[0], axis.last[-1]
+    start, end = start.clamp(min=first), end.clamp(max=last)
+    if outside := (start > end).nonzero()[:, 0].tolist():
+        reach = f"{axis.labels[0]} … {axis.labels[-1]}"
+        raise table.error(outside[0], f"expected a time in {reach} (the fact lies outside)")
+    if isinstance(axis.first, range) and axis.first.step == 1:
+        return start - first, end - first
+    firsts = torch.tensor(axis.first)
+    return torch.searchsorted(firsts, start, right=True) - 1, torch.searchsorted(firsts, end, right=True) - 1
+
+
+def _check_not_empty(binning: list[Any]) -> None:
+    if not binning:
+        raise ValueError("binning must give the first instants of the steps, ascending (got none)")
+
+
+def _same_unit(periods: Sequence[Any]) -> bool:
+    return len({period.unit for period in periods}) == 1
+
+
+def _show(period: Any) -> str:
+    return format_instant(period.value, period.unit)

@@ -1,0 +1,47 @@
+"""The live graph: a fact store, changes, releases and the folder that keeps them together."""
+
+from tkg_incremental.live.changes import Change, ChangeFileError, ChangeSet, Rejection, Validation
+from tkg_incremental.live.erase import audit_bytes, erase_storage
+from tkg_incremental.live.folder import GraphFolder, GraphFolderError, GraphLockedError
+from tkg_incremental.live.gate import GateReport, GateSettings
+from tkg_incremental.live.graph import LiveGraph
+from tkg_incremental.live.importing import import_arrays, import_facts
+from tkg_incremental.live.learning import LiveSettings
+from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
+from tkg_incremental.live.records import OPEN, Fact, Interval, Release, Update
+from tkg_incremental.live.releases import ReleaseFolder
+from tkg_incremental.live.reports import UpdateReport
+from tkg_incremental.live.schema import StoreError
+from tkg_incremental.live.settings import SettingsError
+from tkg_incremental.live.store import FactStore
+
+__all__ = [
+    "OPEN",
+    "Change",
+    "ChangeFileError",
+    "ChangeSet",
+    "DamagedReleaseError",
+    "Fact",
+    "FactStore",
+    "GateReport",
+    "GateSettings",
+    "GraphFolder",
+    "GraphFolderError",
+    "GraphLockedError",
+    "Interval",
+    "LiveGraph",
+    "LiveSettings",
+    "Manifest",
+    "Rejection",
+    "Release",
+    "ReleaseFolder",
+    "SettingsError",
+    "StoreError",
+    "Update",
+    "UpdateReport",
+    "Validation",
+    "audit_bytes",
+    "erase_storage",
+    "import_arrays",
+    "import_facts",
+]

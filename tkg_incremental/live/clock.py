@@ -1,0 +1,58 @@
+"""The time axis of a live graph: one step per instant since its first one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tkg_incremental.data.axis import TimeAxis
+from tkg_incremental.data.dates import parse_instant
+from tkg_incremental.data.units import format_instant
+
+
+@dataclass(frozen=True)
+class GraphClock:
+    """Steps of a live graph.
+
+    Args:
+        origin: Instant of the first step.
+        now: Instant of the last step.
+        unit: Unit of time.
+    """
+
+    origin: int
+    now: int
+    unit: str
+
+    @property
+    def num_steps(self) -> int:
+        return self.now - self.origin + 1
+
+    @property
+    def axis(self) -> TimeAxis:
+        return TimeAxis(range(self.origin, self.now + 1), range(self.origin, self.now + 1), self.unit)
+
+    @property
+    def labels(self) -> Sequence[str]:
+        return self.axis.labels
+
+    def instant(self, when: Any) -> int:
+        """The instant of a date."""
+        return parse_instant(when, self.unit)
+
+    def step(self, instant: int) -> int:
+        """The step of an instant, as far as the graph reaches."""
+        return min(max(instant, self.origin), self.now) - self.origin
+
+    def step_of(self, when: Any) -> int:
+        """The step of a date, as far as the graph reaches."""
+        instant = self.instant(when)
+        if instant < self.origin:
+            first = format_instant(self.origin, self.unit)
+            raise ValueError(f"time must not be before the graph's first step, {first} (got {when!r})")
+        return self.step(instant)
+
+    def is_after(self, when: Any) -> bool:
+        """Whether a date is after the last update."""
+        return self.instant(when) > self.now

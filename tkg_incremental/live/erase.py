@@ -1,0 +1,211 @@
+"""Erasure from the files of a graph: the store, the releases, and an audit of every byte."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.live.schema import StoreError
+from tkg_incremental.live.store import FactStore
+from tkg_incremental.live.tensors import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from tkg_incremental.live.folder import GraphFolder
+
+__all__ = ["audit_bytes", "erase_from_store", "erase_storage", "resume_erasure"]
+
+CHUNK = 1 << 24
+ERASED = "[erased]"
+Rows = Mapping[str, tuple[Tensor, Tensor]]
+
+
+def erase_storage(
+    folder: GraphFolder,
+    entities: Sequence[int] = (),
+    facts: Sequence[tuple[int, int, int]] = (),
+    rows: Rows | None = None,
+) -> None:
+    """Removes entities and facts from all files of a graph. A killed erasure is finished by :func:`resume_erasure`.
+
+    Args:
+        folder: The graph, opened for writing.
+        entities: Ids of entities. They stay without a name; all facts and changes with them are removed.
+        facts: Triples of ids, of which all intervals, versions and changes are removed.
+        rows: For each table the rows to set in every release, and their values. Shapes ``[n]`` and ``[n, …]``.
+    """
+    if not folder.is_writer:
+        raise StoreError(f"'{folder.path}' was opened for reading (open it with write=True)")
+    names = [name for name in folder.store.entity_names(list(entities)) if name]
+    plan = {table: [index.tolist(), values.tolist()] for table, (index, values) in (rows or {}).items()}
+    # The names are needed to clear the texts of manifests; they leave the store last.
+    erase_from_store(folder.store, entities, facts, plan={"rows": plan, "names": names})
+    resume_erasure(folder)
+
+
+def erase_from_store(
+    store: FactStore,
+    entities: Sequence[int],
+    facts: Sequence[tuple[int, int, int]],
+    plan: dict[str, Any] | None = None,
+) -> None:
+    """Removes rows of the store in one transaction. Names become tombstones; ids stay taken.
+
+    Args:
+        store: The store.
+        entities: Ids of entities.
+        facts: Triples of ids.
+        plan: What :func:`resume_erasure` is to do with the releases.
+    """
+    with store.transaction() as connection:
+        conditions: list[tuple[str, tuple[int, ...]]] = [("(head = ? OR tail = ?)", (one, one)) for one in entities]
+        conditions += [("head = ? AND rel = ? AND tail = ?", (head, rel, tail)) for head, rel, tail in facts]
+        for where, values in conditions:
+            touched = 'id IN (SELECT "update" FROM changes WHERE '
+            # Sources are names of files that people choose; hashes could confirm a guess of the content.
+            connection.execute(f"UPDATE updates SET hash = NULL, source = '' WHERE {touched}{where})", values)
+            counted = "SELECT rel, {side}, count(*) FROM facts WHERE " + where + " GROUP BY rel, {side}"
+            for number, side in enumerate(("head", "tail")):
+                for rel, entity, count in connection.execute(counted.format(side=side), values).fetchall():
+                    sql = "UPDATE members SET facts = facts - ? WHERE rel = ? AND side = ? AND entity = ?"
+                    connection.execute(sql, (count, rel, number, entity))
+            for table in ("facts", "versions", "changes"):
+                connection.execute(f"DELETE FROM {table} WHERE {where}", values)
+        connection.execute("DELETE FROM members WHERE facts <= 0")
+        connection.executemany("UPDATE entities SET name = NULL WHERE id = ?", [(one,) for one in entities])
+        # A new revision: a reader's cached durations are of another one.
+        store.begin_revision("erasure")
+        if plan is not None:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('erasing', ?)", (json.dumps(plan),))
+
+
+def resume_erasure(folder: GraphFolder) -> bool:
+    """Finishes an erasure: rewrites the releases, then compacts the store.
+
+    Args:
+        folder: The graph, opened for writing.
+
+    Returns:
+        Whether there was one to finish.
+    """
+    found = folder.store.connection.execute("SELECT value FROM meta WHERE key = 'erasing'").fetchone()
+    if found is None:
+        return False
+    plan = json.loads(found[0])
+    rows = {
+        table: (torch.tensor(index, dtype=torch.int64), torch.tensor(values))
+        for table, (index, values) in plan["rows"].items()
+    }
+    shutil.rmtree(folder.path / "releases" / "rejected", ignore_errors=True)
+    for number in folder.releases.numbers():
+        _rewrite_release(folder, number, rows, plan["names"])
+    with folder.store.transaction() as connection:
+        for number, metrics in connection.execute("SELECT number, metrics FROM releases").fetchall():
+            text = json.dumps(_cleared(json.loads(metrics), plan["names"]))
+            connection.execute("UPDATE releases SET metrics = ? WHERE number = ?", (text, number))
+        # From here on only the compaction is left to do, and the names are no longer needed.
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'erasing'", (json.dumps({"rows": {}, "names": []}),))
+    _compact(folder.store)
+    folder.store.connection.execute("DELETE FROM meta WHERE key = 'erasing'")
+    folder.releases.clean(set(folder.releases.numbers()))
+    return True
+
+
+def _compact(store: FactStore) -> None:
+    # VACUUM writes all pages anew. The log before it may hold old ones: it is emptied before and after.
+    for _ in range(2):
+        store.connection.execute("VACUUM")
+        busy, *_ = store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreError(f"'{store.path}' is being read; close its readers and finish the erasure")
+
+
+def _rewrite_release(folder: GraphFolder, number: int, rows: Rows, names: Sequence[str]) -> None:
+    place = folder.releases.folder(number)
+    manifest = folder.releases.manifest(number)
+    folder.releases.verify(number)
+    files: dict[str, dict[str, Any]] = {}
+    for old in manifest.files:
+        parts = read_tensors(place / old)
+        changed = [_set_rows(parts, table, index, values) for table, (index, values) in rows.items()]
+        if not any(changed):
+            files[old] = manifest.files[old]
+            continue
+        name = f"tables-{secrets.token_hex(4)}.safetensors"
+        files[name] = write_tensors(place / name, parts)
+    metrics, calibration = _cleared(manifest.metrics, names), _cleared(manifest.calibration, names)
+    new = replace(manifest, files=files, metrics=metrics, calibration=calibration)
+    if new != manifest:
+        new.write(place)  # the moment at which the release is the new one
+    for old in set(manifest.files) - set(files):
+        os.unlink(place / old)
+
+
+def _set_rows(parts: dict[str, Tensor], table: str, index: Tensor, values: Tensor) -> bool:
+    """Sets rows of a table in the tensors of one file, which may hold all of it, some rows or none."""
+    if table in parts:
+        there = index < len(parts[table])
+        parts[table][index[there]] = values[there].to(parts[table].dtype)
+        return bool(there.any())
+    held = parts.get(f"{table}.index")
+    if held is None:
+        return False
+    matches = held[:, None] == index[None, :]  # [rows of the file, rows to set]
+    where, which = matches.nonzero(as_tuple=True)
+    rows = parts[f"{table}.rows"]
+    rows[where] = values[which].to(rows.dtype)
+    return bool(len(where))
+
+
+def _cleared(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return ERASED if any(name in value for name in names) else value
+    if isinstance(value, dict):
+        return {_cleared(key, names): _cleared(item, names) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleared(item, names) for item in value]
+    return value
+
+
+def audit_bytes(folder: str | os.PathLike[str], name: str) -> list[Path]:
+    """Files of a folder in which a name occurs, in any byte.
+
+    The name is searched for in UTF-8, UTF-16, and escaped as in JSON and HTML. Very short names may occur by chance.
+
+    Args:
+        folder: The folder.
+        name: The name.
+    """
+    if not name:
+        raise ValueError("name must not be empty")
+    escaped = json.dumps(name)[1:-1]
+    texts = {name, escaped, html.escape(name), json.dumps(name, ensure_ascii=False)[1:-1]}
+    texts.add(re.sub(r"\\u[0-9a-f]{4}", lambda code: "\\u" + code[0][2:].upper(), escaped))
+    patterns = {text.encode() for text in texts} | {name.encode("utf-16-le"), name.encode("utf-16-be")}
+    overlap = max(map(len, patterns)) - 1
+    return [path for path in sorted(Path(folder).rglob("*")) if _occurs(path, patterns, overlap)]
+
+
+def _occurs(path: Path, patterns: set[bytes], overlap: int) -> bool:
+    if any(pattern in os.fsencode(path.name) for pattern in patterns):
+        return True
+    if path.is_symlink() or not path.is_file():
+        return False
+    rest = b""
+    with open(path, "rb") as file:
+        while part := file.read(CHUNK):
+            data = rest + part
+            if any(pattern in data for pattern in patterns):
+                return True
+            rest = data[-overlap:] if overlap else b""
+    return False

@@ -1,0 +1,231 @@
+"""The folder of a live graph: its files, the writer lock, and the commit protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+from torch import Tensor
+
+from tkg_incremental.live.erase import resume_erasure
+from tkg_incremental.live.manifest import Manifest
+from tkg_incremental.live.releases import COMPACT_SHARE, ReleaseFolder
+from tkg_incremental.live.settings import read_settings, write_settings
+from tkg_incremental.live.store import FactStore
+from tkg_incremental.storage import atomic_write
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["GraphFolder", "GraphFolderError", "GraphLockedError"]
+
+
+class GraphFolderError(Exception):
+    """A folder holds no graph, or holds one where a new one was to be created."""
+
+
+class GraphLockedError(GraphFolderError):
+    """Another process is writing to the graph."""
+
+
+class GraphFolder:
+    """``graph.toml``, ``facts.db``, ``releases/`` and ``current`` in one folder.
+
+    An update is recorded as pending, its release is written, and then ``current`` is replaced: the one commit point.
+    The manifest of a release lists its updates, so that the state of the store follows from ``current``;
+    :meth:`recover` brings it there. Use as a context manager, or call :meth:`close`.
+
+    Args:
+        path: The folder.
+        write: Take the writer lock. Readers need no lock and never wait.
+        compact_share: See :class:`ReleaseFolder`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], write: bool = False, compact_share: float = COMPACT_SHARE) -> None:
+        self.path = Path(path)
+        if not (self.path / "graph.toml").is_file() or not (self.path / "facts.db").is_file():
+            raise GraphFolderError(f"'{self.path}' holds no graph (graph.toml and facts.db are expected)")
+        self._lock: FileLock | None = None
+        if write:
+            self.lock()
+        try:
+            self.settings = read_settings(self.path / "graph.toml")
+            self.store = FactStore(self.path / "facts.db")
+            self.releases = ReleaseFolder(self.path, compact_share)
+            self._recover_if_needed()
+        except BaseException:
+            self.unlock()
+            raise
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], unit: str, settings: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> GraphFolder:
+        """Creates the folder of a graph without facts and opens it for writing.
+
+        Args:
+            path: The folder; must be empty or missing.
+            unit: Unit of time.
+            settings: Tables of ``graph.toml``.
+        """
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise GraphFolderError(f"'{path}' must be empty or missing")
+        (path / "releases").mkdir(parents=True)
+        FactStore.create(path / "facts.db", unit).close()
+        tables = {name: dict(table) for name, table in (settings or {}).items()}
+        write_settings(path / "graph.toml", {"graph": {"unit": unit, **tables.pop("graph", {})}, **tables})
+        return cls(path, write=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r}, current={self.releases.current()}, write={self.is_writer})"
+
+    def close(self) -> None:
+        """Closes the store and gives up the lock."""
+        self.store.close()
+        self.unlock()
+
+    # -- one writer at a time
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether this object has the writer lock."""
+        return self._lock is not None
+
+    def lock(self) -> None:
+        """Takes the writer lock. The operating system releases that of a process that has died.
+
+        Raises:
+            GraphLockedError: If another process has it.
+        """
+        if self._lock is not None:
+            return
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise GraphLockedError(f"'{self.path}' is being written to by {self._holder()}") from None
+        self._lock = lock
+        about = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S%z")}
+        with atomic_write(self.path / ".writer.json") as file:
+            file.write(json.dumps(about).encode())
+
+    def _holder(self) -> str:
+        try:
+            about = json.loads((self.path / ".writer.json").read_bytes())
+            return f"process {about['pid']} on {about['host']}, since {about['since']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            return "another process"  # that has just taken or given up the lock
+
+    def unlock(self) -> None:
+        """Gives up the writer lock."""
+        if self._lock is not None:
+            (self.path / ".writer.json").unlink(missing_ok=True)
+            self._lock.release()
+            self._lock = None
+
+    # -- the commit protocol
+
+    def commit(
+        self,
+        tables: Mapping[str, Tensor],
+        changed: Mapping[str, Tensor] | None,
+        *,
+        clock: int,
+        updates: Sequence[int] | None = None,
+        **about: Any,
+    ) -> Manifest:
+        """Releases tables together with the pending updates.
+
+        Args:
+            tables: All tables, whole.
+            changed: For each table the rows that changed; ``None`` writes all tables.
+            clock: The last step they have learnt.
+            updates: Ids of the updates they have learnt; by default all pending ones.
+            **about: ``metrics``, ``vocabulary`` and ``calibration`` of the manifest.
+        """
+        manifest = self.write_candidate(tables, changed, clock=clock, updates=updates, **about)
+        self.release(manifest.number)
+        return manifest
+
+    def write_candidate(
+        self,
+        tables: Mapping[str, Tensor],
+        changed: Mapping[str, Tensor] | None,
+        *,
+        clock: int,
+        updates: Sequence[int] | None = None,
+        **about: Any,
+    ) -> Manifest:
+        """Writes a release that is not current yet. Arguments as of :meth:`commit`."""
+        self._must_write()
+        if updates is None:
+            updates = [update.id for update in self.store.updates("pending")]
+        number = max(self.releases.next_number(), max((r.number for r in self.store.releases()), default=-1) + 1)
+        parent = self.releases.current()
+        return self.releases.write_release(number, tables, changed, parent, clock=clock, updates=updates, **about)
+
+    def release(self, number: int) -> None:
+        """Makes a release the current one: a new one, or an older one to roll back to.
+
+        Args:
+            number: Number of the release.
+        """
+        self._must_write()
+        chain = self.releases.chain(number)
+        self.releases.set_current(number)  # the commit point
+        self.store.sync([manifest.record for manifest in chain])
+
+    rollback = release
+
+    def recover(self) -> list[Path]:
+        """Brings the store to the current release, finishes an erasure, and removes what a killed writer has left.
+
+        Returns:
+            What was removed.
+        """
+        self._must_write()
+        current = self.releases.current()
+        if current is None and self.store.release is not None:  # the file was lost
+            self.releases.set_current(self.store.release)
+        elif current is not None and current != self.store.release:
+            self.store.sync([manifest.record for manifest in self.releases.chain(current)])
+        resume_erasure(self)
+        known = {release.number for release in self.store.releases()}
+        return self.releases.clean(known)
+
+    def _recover_if_needed(self) -> None:
+        if self.is_writer:
+            self.recover()
+        elif self.store.release != self.releases.current():
+            try:
+                self.lock()
+            except (GraphLockedError, OSError):
+                return  # a writer is about to bring them together; until then the store's release answers
+            try:
+                self.recover()
+            finally:
+                self.unlock()
+
+    def answering(self) -> int | None:
+        """The release whose facts the store has now: the current one, except for the moment of a commit."""
+        return self.store.release
+
+    def _must_write(self) -> None:
+        if not self.is_writer:
+            raise GraphFolderError(f"'{self.path}' was opened for reading (open it with write=True)")

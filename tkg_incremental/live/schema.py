@@ -1,0 +1,129 @@
+"""The SQLite schema of the fact store and how its file is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+__all__ = ["SCHEMA_VERSION", "StoreError", "connect", "create_indices", "create_tables", "drop_indices"]
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x544B4749  # "TKGI"
+
+# The table `facts` is the present state. `since` is the revision that made a row what it is; a row that a later
+# revision changes or removes goes to `versions`, with the revisions between which it was the state.
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE entities (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE relations (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE facts (
+    id INTEGER PRIMARY KEY, head INTEGER NOT NULL, rel INTEGER NOT NULL, tail INTEGER NOT NULL,
+    valid_from INTEGER NOT NULL, valid_to INTEGER, since INTEGER NOT NULL
+);
+CREATE TABLE versions (
+    id INTEGER NOT NULL, head INTEGER NOT NULL, rel INTEGER NOT NULL, tail INTEGER NOT NULL,
+    valid_from INTEGER NOT NULL, valid_to INTEGER, since INTEGER NOT NULL, until INTEGER NOT NULL
+);
+CREATE TABLE members (
+    rel INTEGER, side INTEGER, entity INTEGER, facts INTEGER NOT NULL, PRIMARY KEY (rel, side, entity)
+) WITHOUT ROWID;
+CREATE TABLE revisions (number INTEGER PRIMARY KEY, recorded_at INTEGER NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE updates (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, hash TEXT, recorded_at INTEGER NOT NULL, clock INTEGER NOT NULL,
+    source TEXT NOT NULL, "release" INTEGER
+);
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, "update" INTEGER NOT NULL, op TEXT NOT NULL, head INTEGER NOT NULL,
+    rel INTEGER NOT NULL, tail INTEGER NOT NULL, at INTEGER, until INTEGER, line INTEGER NOT NULL
+);
+CREATE TABLE releases (
+    number INTEGER PRIMARY KEY, parent INTEGER, created INTEGER NOT NULL, clock INTEGER NOT NULL,
+    metrics TEXT NOT NULL, revision INTEGER NOT NULL
+);
+CREATE INDEX versions_by_head ON versions (head, rel);
+CREATE INDEX versions_by_tail ON versions (tail, rel);
+CREATE INDEX versions_by_until ON versions (until);
+CREATE INDEX changes_by_update ON changes ("update");
+CREATE INDEX updates_by_release ON updates ("release");
+"""
+
+# `facts_by_since` leaves out the first import (revision 1): it costs what changed, not what there is.
+INDICES = {
+    "facts_by_head": "facts (head, rel)",
+    "facts_by_tail": "facts (tail, rel)",
+    "facts_by_since": "facts (since) WHERE since > 1",
+}
+
+
+class StoreError(Exception):
+    """A fact store is missing, damaged, or of another version."""
+
+
+def create_tables(connection: sqlite3.Connection, unit: str) -> None:
+    """Creates the tables of an empty store in the running transaction.
+
+    Args:
+        connection: An open connection.
+        unit: Unit of time of the graph's instants.
+    """
+    for statement in TABLES.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    create_indices(connection)
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", [("unit", unit), ("clock", None), ("release", None)])
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def create_indices(connection: sqlite3.Connection) -> None:
+    """Creates the indices of the facts, after a bulk import."""
+    for name, columns in INDICES.items():
+        connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
+
+
+def drop_indices(connection: sqlite3.Connection) -> None:
+    """Drops the indices of the facts, before a bulk import."""
+    for name in INDICES:
+        connection.execute(f"DROP INDEX IF EXISTS {name}")
+
+
+def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
+    """Opens the file of a store.
+
+    A write-ahead log lets readers go on while a writer commits. ``secure_delete`` overwrites what is deleted.
+
+    Args:
+        path: The file.
+        read_only: Open without the right to write.
+
+    Raises:
+        StoreError: If the file is no store of this version.
+    """
+    mode = "ro" if read_only else "rwc"
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None
+        )
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot open '{path}': {error}") from error
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if not empty and application != APPLICATION_ID:
+            raise StoreError(f"cannot open '{path}': it is a SQLite file, but no fact store")
+        if not empty and version != SCHEMA_VERSION:
+            raise StoreError(f"cannot open '{path}': schema version {SCHEMA_VERSION} is expected (got {version})")
+        if not read_only:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -65536")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise StoreError(f"cannot open '{path}': {error}") from error
+    except StoreError:
+        connection.close()
+        raise
+    return connection

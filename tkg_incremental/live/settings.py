@@ -1,0 +1,76 @@
+"""Reads and writes ``graph.toml``: flat tables of scalars."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tkg_incremental.storage import atomic_write
+
+__all__ = ["SettingsError", "read_settings", "write_settings"]
+
+
+class SettingsError(ValueError):
+    """``graph.toml`` cannot be read or written."""
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        SettingsError: If it is no TOML, with the line.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        try:
+            import tomli as tomllib
+        except ImportError:
+            raise SettingsError("reading graph.toml needs Python 3.11 or the package tomli") from None
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read '{path}': {error}") from error
+
+
+def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes tables of scalars as TOML, atomically.
+
+    Args:
+        path: The file.
+        tables: Settings by table and key.
+    """
+    lines = []
+    for name, table in tables.items():
+        lines += [f"[{_key(name)}]", *(f"{_key(key)} = {_value(key, value)}" for key, value in table.items()), ""]
+    with atomic_write(path) as file:
+        file.write("\n".join(lines).encode())
+
+
+def _key(key: str) -> str:
+    plain = key and all(c.isascii() and (c.isalnum() or c in "-_") for c in key)
+    return key if plain else _text(key)
+
+
+def _text(value: str) -> str:
+    # JSON's escapes are TOML's, but TOML has DEL escaped and no pairs of surrogates.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, str):
+        return _text(value)
+    raise SettingsError(f"setting '{key}' must be a number, a string or a truth value (got {value!r})")

@@ -1,0 +1,102 @@
+"""Several runs on one page: a table and overlaid curves per dataset."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+
+from tkg_incremental.report.figures import figure, round_range, tick_labels
+from tkg_incremental.report.groups import Group, Spread
+from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
+from tkg_incremental.report.svg import Frame, escape, svg
+from tkg_incremental.report.templates import render
+from tkg_incremental.storage import atomic_write
+from tkg_incremental.tables import show_number
+from tkg_incremental.training.result import SUMMARY
+
+METRICS = ("C@10", "A@10", "DF@10", "RRD", "F@10", "epoch_seconds")
+_LIMITS = {"C@10": (0.0, 100.0), "A@10": (0.0, 100.0), "DF@10": (0.0, 100.0), "epoch_seconds": (0.0, math.inf)}
+_COLOURS, _DASHES = 8, 3
+
+
+def write_comparison(by_dataset: Mapping[str, Sequence[Group]], path: str | os.PathLike[str]) -> None:
+    """Writes a self-contained page.
+
+    Args:
+        by_dataset: Groups of runs by the title of their dataset.
+        path: The file.
+    """
+    datasets = []
+    for title, groups in by_dataset.items():
+        header, rows = summary_table(groups)
+        kinds = [curve_class(i) for i in range(len(groups))]
+        legend = [{"kind": kind, "text": _legend(group)} for kind, group in zip(kinds, groups, strict=True)]
+        figures = [_figure(metric, groups, kinds) for metric in METRICS]
+        datasets.append({"title": title, "header": header, "rows": rows, "legend": legend, "figures": figures})
+    page = render("comparison.html", title="Comparison of runs", lead=[], datasets=datasets)
+    with atomic_write(path) as file:
+        file.write(page.encode())
+
+
+def summary_table(groups: Sequence[Group]) -> tuple[list[str], list[list[str | float]]]:
+    """Header and rows of the runs of one dataset."""
+    rows: list[list[str | float]] = []
+    for group in groups:
+        seeds = ", ".join(str(result.seed) for result in group.results)
+        steps = "/".join(map(str, sorted({len(result.steps) for result in group.results})))
+        rows.append([group.label, seeds, steps, *(show_spread(group.summary(metric)) for metric in SUMMARY)])
+    return ["run", "seeds", "steps", *SUMMARY], rows
+
+
+def show_spread(value: Spread) -> str:
+    mean = show_number(value.mean)
+    return mean if math.isnan(value.std) else f"{mean} ± {show_number(value.std)}"
+
+
+def curve_class(number: int) -> str:
+    """Classes for colour and dashes; the colours repeat with other dashes."""
+    return f"c{number % _COLOURS} d{number // _COLOURS % _DASHES}"
+
+
+def _legend(group: Group) -> str:
+    return f"{group.label}, {len(group.results)} seeds" if len(group.results) > 1 else group.label
+
+
+def _figure(metric: str, groups: Sequence[Group], kinds: Sequence[str]) -> str:
+    labels = {step["time"]: step["label"] for group in groups for result in group.results for step in result.steps}
+    times = sorted(labels)
+    curves = [group.at_step(metric) for group in groups]
+    limits = _LIMITS.get(metric, (-math.inf, math.inf))
+    ends = [end for curve in curves for value in curve.values() for end in _ends(value, limits)]
+    about = DESCRIPTIONS[metric]
+    if not ends:
+        return figure(f"curve-{_slug(metric)}", escape(metric), "No values.", "")
+    frame = Frame(len(times), *round_range(ends))
+    drawing = frame.axes(tick_labels([labels[time] for time in times]), "after learning step …", about.unit)
+    none = Spread(math.nan, math.nan)
+    for group, curve, kind in zip(groups, curves, kinds, strict=True):
+        values = [curve.get(time, none) for time in times]
+        drawing += frame.band([_ends(value, limits) for value in values if value.std > 0], kind, _places(values))
+        tips = [f"{group.label}, {labels[t]}: {show_spread(v)}" for t, v in zip(times, values, strict=True)]
+        drawing += frame.line([value.mean for value in values], kind, tips)
+    heading = (
+        f'{escape(metric)} <span class="full">{escape(about.title)}</span> <span class="arrow">{about.arrow}</span>'
+    )
+    return figure(f"curve-{_slug(metric)}", heading, "", svg(frame.width, frame.height, metric, drawing))
+
+
+def _places(values: Sequence[Spread]) -> list[int]:
+    return [i for i, value in enumerate(values) if value.std > 0]
+
+
+def _ends(value: Spread, limits: tuple[float, float]) -> list[float]:
+    """The ends of mean ± standard deviation, cut at the limits of the metric."""
+    if math.isnan(value.mean):
+        return []
+    std = 0.0 if math.isnan(value.std) else value.std
+    return [min(max(end, limits[0]), limits[1]) for end in (value.mean - std, value.mean + std)]
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name.lower())
