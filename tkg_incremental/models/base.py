@@ -54,7 +54,7 @@ class TKGModel(nn.Module):
     def frozen_copy(self) -> FrozenModel:
         """A copy that does not learn."""
         parts = copy.deepcopy(self.encoder), copy.deepcopy(self.decoder)
-        return FrozenModel(*parts, self.catalog, self.reciprocal).requires_grad_(False)
+        return FrozenModel(*parts, self.catalog, self.reciprocal).requires_grad_(False).eval()
 
     def frozen_view(self, former: RowSource) -> FrozenModel:
         """The model with the rows that ``former`` provides: like a frozen copy, without the copy."""

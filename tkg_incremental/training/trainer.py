@@ -149,9 +149,14 @@ class IncrementalTrainer:
         self._begin()
         if not self.base_is_ready:
             raise RuntimeError("there is no base model yet: call pretrain() before fit()")
+        if self.base_last != self.timeline.base_step and not self.strategy.sees_future:
+            raise RuntimeError("the model has learnt all steps in fit_all(): there is nothing left for fit()")
         last = self.timeline.num_steps - 1
         if until is not None:
-            last = until if isinstance(until, int) else self.timeline.axis.step_of(until)
+            until = until if isinstance(until, int) else self.timeline.axis.step_of(until)
+            if not 0 <= until <= last:
+                raise ValueError(f"until must lie in 0 … {last} (got {until})")
+            last = until
         for time in range(self.timeline.base_step + len(self.result.steps), last + 1):
             self._fit_step(time)
         self._calibrate(self.timeline.base_step + len(self.result.steps) - 1)
@@ -170,7 +175,10 @@ class IncrementalTrainer:
         Returns:
             MRR and Hits@k over the test quads.
         """
-        self.base_last = self.timeline.num_steps - 1
+        last = self.timeline.num_steps - 1
+        if self.base_last != last and (self.base_is_ready or self.active):
+            raise RuntimeError(f"fit_all() must come first: there is a base model up to step {self.base_last}")
+        self._set_base_last(last)
         self.pretrain(base)
         self.result.link_prediction = self.evaluator.link_prediction(self.model)
         self._calibrate(self.base_last)
@@ -187,6 +195,7 @@ class IncrementalTrainer:
             raise RuntimeError("resume() needs a run_dir")
         state = self.communicator.load(self._read_checkpoint, self.model.device)
         try:
+            self._set_base_last(state["about"]["base_last"])
             restore(self, state)
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
             raise RunFolderError(f"cannot continue the checkpoint in '{self._run_dir}': {error!r}") from error
@@ -315,8 +324,14 @@ class IncrementalTrainer:
     def _read_checkpoint(self) -> dict[str, Any]:
         assert self.folder is not None
         state = self.folder.latest(self.model.device)
-        check_fingerprint(state["about"], self._about, "the checkpoint")
+        # A run of fit_all() has another last step of its base model, and is continued by fit_all().
+        last = state["about"].get("base_last") if isinstance(state["about"], dict) else None
+        check_fingerprint(state["about"], {**self._about, "base_last": last}, "the checkpoint")
         return state
+
+    def _set_base_last(self, last: int) -> None:
+        self.base_last = last
+        self.__dict__.pop("_about", None)
 
     def _write_results(self) -> None:
         with self.communicator.first():
