@@ -60,7 +60,8 @@ def check(path: Path) -> int:
         vocabulary = {"entity": manifest.vocabulary["entities"], "time": manifest.vocabulary["steps"]}
         assert {axis: sizes[axis] for axis in vocabulary} == vocabulary
         facts = store.facts_arrays()
-        assert (max(facts.head.max(), facts.tail.max()) < sizes["entity"], facts.rel.max() < sizes["relation"] // 2)
+        assert max(facts.head.max(), facts.tail.max()) < sizes["entity"]
+        assert facts.rel.max() < sizes["relation"] // 2
         leads, research = store.relation_id("leads"), store.entity_id("R&D")
         assert leads is not None
         known = sorted((fact.valid_from, fact.valid_to) for fact in store.answers(None, leads, research))
@@ -91,7 +92,7 @@ def main(path: Path, count: int, seed: int) -> None:
     assert check(path) == number + 1
     with LiveGraph(path) as graph:
         assert not graph.folder.store.updates("pending")
-    print(before, after)
+    sys.stdout.write(f"{before} {after}\n")
 
 
 if __name__ == "__main__":
