@@ -265,6 +265,11 @@ class LiveGraph(ServedGraph):
                     len(store.releases()),
                     lambda: _is_good(report(), self.gate),
                 )
+            lost = self._without_facts(changes)
+            if len(lost):  # nothing is left that its vector stands for
+                model.encoder.initialize("entity", lost, make_generator(settings.seed, "lost", len(store.releases())))
+                for name in model.encoder.tables("entity"):
+                    moved[name] = torch.cat([moved.get(name, lost[:0]), lost])
             rows = _changed_rows(model, moved, old_entities, old_steps, self._sizes)
             outcome = judge(replace(report(), finite=_is_finite(model, rows)), self.gate)
         number = self._write(model, rows, outcome, self.calibration, clock.now)
@@ -412,6 +417,13 @@ class LiveGraph(ServedGraph):
         ]
         near = [change for change in found if change.at is None or change.at <= limit]
         return ChangeSet(near, [*found.rejected, *rejected]).validate(self.folder.store, self.show)
+
+    def _without_facts(self, changes: list[Change]) -> Tensor:
+        """``[n]`` entities of retracted facts that have no other facts."""
+        store = self.folder.store
+        names = {name for change in changes if change.op == "retract" for name in (change.head, change.tail)}
+        ids = sorted({entity for name in names if (entity := store.entity_id(name)) is not None})
+        return torch.tensor([entity for entity in ids if not store.neighbours(entity)], dtype=torch.long)
 
     def _timeline(self, clock: GraphClock, changed: ChangedFacts, replay: Tensor) -> Any:
         store = self.folder.store

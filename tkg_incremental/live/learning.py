@@ -19,6 +19,7 @@ from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.models.zoo import ZOO
+from tkg_incremental.ops.answers import HEAD, TAIL, TIME
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
 from tkg_incremental.strategies.context import TrainingContext
@@ -164,7 +165,8 @@ def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts,
     large graph needs. True answers outside of it may be drawn as negatives, with a probability that is negligible."""
     rows = {(*quad, quad[3]) for quad in replay.tolist()}
     for head, rel, tail, _ in torch.cat(changed).tolist():
-        for fact in [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]:
+        rivals = [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]
+        for fact in [*store.answers(head, rel, tail), *rivals]:
             until = OPEN if fact.valid_to is None else fact.valid_to
             first = max(fact.valid_from, clock.origin) - clock.origin
             last = min(until - 1, clock.now) - clock.origin
@@ -270,6 +272,7 @@ def train_update(
         For each table the rows that were moved.
     """
     time, negatives = timeline.num_steps - 1, _negatives(timeline)
+    changed, replay = ChangedFacts(*(_known(timeline, quads) for quads in changed)), _known(timeline, replay)
     terms: list[Term] = [CrossEntropy(Current(settings.current), negatives, name="CE current")]
     if len(changed.added):
         terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), negatives))
@@ -283,6 +286,12 @@ def train_update(
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
     return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
+
+
+def _known(timeline: Timeline, quads: Tensor) -> Tensor:
+    """The quads whose entities have a fact at their step or before it. Only those are encoded."""
+    first = timeline.first_seen[quads[:, [HEAD, TAIL]]].amax(1)
+    return quads[first <= quads[:, TIME]]
 
 
 def _negatives(timeline: Timeline) -> Any:
