@@ -34,8 +34,8 @@ class Block(NamedTuple):
         language: The word after the fence.
         text: The content.
         line: The line of the page it begins at.
-        note: A comment just before it: ``file: NAME`` is a file to write, ``parse only`` a command not to run, ``output``
-            what the Python block before it prints.
+        note: A comment just before it: ``file: NAME`` is a file to write, ``parse only`` a command not to run,
+            ``output`` what the Python block before it prints.
     """
 
     language: str

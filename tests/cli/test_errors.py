@@ -9,9 +9,7 @@ import pytest
 
 from tkg_incremental import __version__
 from tkg_incremental.cli import COMMANDS, main
-from tkg_incremental.cli.train_flags import STRATEGY_HELP
 from tkg_incremental.datasets import DataError
-from tkg_incremental.registry import STRATEGIES
 
 Fails = Callable[..., str]
 
@@ -23,16 +21,33 @@ Fails = Callable[..., str]
         (["--lr", "fast"], "--lr: invalid float value: 'fast'"),
         (["--lr", "-1"], "lr must be above 0 (got -1.0)"),
         (["--negatives", "some"], "expected a whole number of at least 1 (got 'some')"),
-        (["--model", "TransX"], "--model: expected one of DE, HyTE, Static (got 'TransX')"),
+        (["--model", "TransX"], "--model: expected one of DE, HyTE, Static, TComplEx, "),
         (["--strategy", "magic"], "--strategy: expected one of ft, tr, tie, "),
-        (["--model", "HyTE", "--decoder", "complex"], "--decoder: HyTE has no choice of it (got 'complex')"),
-        (["--model", "Static", "--max-frequency", "0.5"], "--max-frequency: Static has no choice of it (got 0.5)"),
+        (["--model", "HyTE", "--decoder", "complex"], "--decoder has no effect with HyTE (got 'complex')"),
+        (["--model", "Static", "--max-frequency", "0.5"], "--max-frequency has no effect with Static (got 0.5)"),
         (["--max-frequency", "0"], "max_frequency must lie in (0, π] (got 0.0)"),
         (["--hidden-channels", "7"], "hidden_channels must be even with the decoder 'complex' (got 7)"),
         (["--device", "gpu"], "--device: expected auto, cpu, cuda or mps (got 'gpu')"),
         (["--device", "mps"], "torch finds no mps device here"),
         (["--dataset", "WorldLeaders"], "give either --dataset or --facts, and not both"),
-        (["--epoch", "1"], "unrecognized arguments: --epoch 1"),
+        (["--epoch", "1"], "unrecognized arguments: --epoch 1; did you mean --epochs"),
+        (["--strategy", "tiee"], "(got 'tiee'; did you mean tie?)"),
+        (
+            ["--strategy", "agem"],
+            "--negatives has no effect with agem (got 5); it goes with ft, tr, tie, fb",
+        ),
+        (["--strategy", "supersede", "--learn-from", "all"], "--learn-from has no effect with supersede (got 'all')"),
+        (["--strategy", "ft", "--replay-size", "9"], "--replay-size has no effect with ft (got 9)"),
+        (["--strategy", "fb", "--regularization", "1"], "--regularization has no effect with fb (got 1.0)"),
+        (["--protocol", "joint"], "--epochs has no effect with joint (got 2)"),
+        (["--weight-decay", "-1"], "--weight-decay: expected a number of at least 0 (got '-1')"),
+        (["--regularization", "-1"], "--regularization: expected a number of at least 0"),
+        (["--replay-weight", "nan"], "--replay-weight: expected a number of at least 0 (got 'nan')"),
+        (["--model", "HyTE", "--hidden-channels", "1"], "hidden_channels must be at least 2 (got 1)"),
+        (["--replay-size", "1000000000000", "--replay", "frequency"], "--replay-size 1000000000000 needs about"),
+        (["--seed", "-1"], "--seed: expected a whole number from 0 to 2^63 - 1 (got '-1')"),
+        (["--seed", "9223372036854775808"], "--seed: expected a whole number from 0 to 2^63 - 1"),
+        (["--test", "x.tsv", "--holdout", "0.5"], "--holdout has no effect with --val or --test (got 0.5)"),
     ],
 )
 def test_bad_usage_of_train(quick: list[str], tmp_path: Path, fails: Fails, flags: list[str], said: str) -> None:
@@ -62,7 +77,7 @@ def test_bad_facts(tmp_path: Path, fails: Fails, text: str, said: str) -> None:
 def test_missing_files(tmp_path: Path, fails: Fails) -> None:
     assert "there is no" in fails(3, "train", "--facts", tmp_path / "none.tsv", "--run-dir", tmp_path / "run")
     assert "none.toml" in fails(3, "train", "--config", tmp_path / "none.toml")
-    assert "go with --facts" in fails(2, "train", "--val", tmp_path / "val.tsv")
+    assert "goes with --facts" in fails(2, "train", "--val", tmp_path / "val.tsv")
 
 
 def test_download_that_fails(tmp_path: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,10 +132,6 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert "--debug" not in text
 
 
-def test_every_strategy_is_explained() -> None:
-    assert list(STRATEGY_HELP) == list(STRATEGIES)
-
-
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["--version"])
@@ -130,4 +141,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_command_is_bad_usage(fails: Fails) -> None:
     assert "required: COMMAND" in fails(2)
-    assert "invalid choice: 'trian'" in fails(2, "trian")
+    said = fails(2, "trian")
+    assert "invalid choice: 'trian'" in said
+    assert "did you mean train?" in said

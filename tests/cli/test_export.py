@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,21 +53,55 @@ def test_tables_and_names(runs: dict[str, Path], tmp_path: Path, kind: str, caps
 
 
 def test_awkward_names_and_entities_without_facts(tmp_path: Path) -> None:
-    names = ["a\tb", 'say "hi"', "two\nlines", "日本"]
-    model = HyTE(4, 1, 2, hidden_channels=4)
+    names = ["a\tb", 'say "hi"', "two\nlines", "日本", "re\rturn", "=cmd|x"]
+    model = HyTE(6, 1, 2, hidden_channels=4)
     axis = TimeAxis.from_instants([1990, 1991])
-    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, torch.tensor([0, 1, 2, 0]))
+    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, torch.tensor([0, 1, 2, 0, 0, 0]))
     save_model(model, tmp_path / "run" / "model.pt")
     assert main(["export", str(tmp_path / "run"), "--to", str(tmp_path), "--format", "numpy"]) == 0
     _, *rows = read_tsv(tmp_path / "entities.tsv")
-    assert [row[1:] for row in rows] == [[names[0], "1990"], [names[1], "1991"], [names[2], ""], [names[3], "1990"]]
+    assert [row[1] for row in rows] == names
+    assert [row[2] for row in rows] == ["1990", "1991", "", "1990", "1990", "1990"]
+    assert main(["export", str(tmp_path / "run"), "--to", str(tmp_path), "--format", "csv", "--guard-formulas"]) == 0
+    _, *rows = read_tsv(tmp_path / "entities.tsv")
+    assert [row[1] for row in rows] == [*names[:-1], "'=cmd|x"]
+    with open(tmp_path / "entity_vectors.csv", encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    assert [row[1] for row in rows] == [*names[:-1], "'=cmd|x"]
+    assert torch.tensor([list(map(float, row[2:])) for row in rows]).equal(model.encoder.tables()["entity_vectors"])
     assert {axis for _, axis, *_ in read_tsv(tmp_path / "tables.tsv")[1:]} == {"entity", "relation", "time"}
 
 
 def test_errors(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
     assert "required: --to" in fails(2, "export", runs["tie-0"])
-    said = fails(2, "export", runs["tie-0"], "--to", tmp_path, "--format", "csv")
-    assert "expected one of safetensors, numpy (got 'csv')" in said
+    said = fails(2, "export", runs["tie-0"], "--to", tmp_path, "--format", "excel")
+    assert "expected one of safetensors, numpy, csv, parquet (got 'excel')" in said
     assert "there is no run folder" in fails(3, "export", tmp_path / "none", "--to", tmp_path)
     (tmp_path / "file").write_text("")
     assert "tkg-incremental export: error:" in fails(3, "export", runs["tie-0"], "--to", tmp_path / "file")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "csv"])
+def test_vectors_at_a_time(runs: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    assert main(["export", str(runs["tie-0"]), "--to", str(tmp_path), "--format", kind, "--at", "2010-05-01"]) == 0
+    model = load_model(runs["tie-0"] / "model.pt")
+    with torch.no_grad():
+        expected = model.candidate_vectors(torch.arange(35), 10)
+    if kind == "csv":
+        with open(tmp_path / "entity_vectors.csv", encoding="utf-8", newline="") as file:
+            _, *rows = csv.reader(file)
+        found = torch.tensor([list(map(float, row[2:])) for row in rows])
+    else:
+        found = load(tmp_path, kind)["entity_vectors"]
+    assert torch.equal(found, expected)
+    assert {row[0] for row in read_tsv(tmp_path / "tables.tsv")[1:]} == {"entity_vectors", "relation_vectors"}
+
+
+def test_parquet(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
+    if importlib.util.find_spec("pyarrow") is None:
+        said = fails(2, "export", runs["tie-0"], "--to", tmp_path, "--format", "parquet")
+        assert "--format parquet needs pyarrow" in said
+        return
+    assert main(["export", str(runs["tie-0"]), "--to", str(tmp_path), "--format", "parquet"]) == 0
+    frame = pytest.importorskip("pandas").read_parquet(tmp_path / "entity_vectors.parquet")
+    assert list(frame.columns[:3]) == ["id", "name", "v0"]

@@ -14,7 +14,7 @@ from tkg_incremental.cli import main
 Fails = Callable[..., str]
 
 
-def test_training_leaves_a_report_and_it_can_be_written_anew(
+def test_training_writes_a_report_and_it_can_be_written_again(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(runs["tie-0"], tmp_path / "run")
@@ -25,10 +25,14 @@ def test_training_leaves_a_report_and_it_can_be_written_anew(
     assert main(["report", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out == f"{page}\n"
     assert page.read_text(encoding="utf-8") == before
-    assert "TIE with DE on TabularTKG" in before
+    assert "TIE with DE on my facts.tsv" in before
+    for text in ("<h2>Settings</h2>", "tkg_incremental 0.1.0", "begun 20", "hidden channels"):
+        assert text in before
 
 
-def test_open(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
+def test_open(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(runs["ft-0"], tmp_path / "my run")
     opened: list[str] = []
 
@@ -41,7 +45,9 @@ def test_open(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(webbrowser, "_tryorder", ["recorder"])
     assert main(["report", str(tmp_path / "my run"), "--open"]) == 0
     assert opened == [(tmp_path / "my run" / "report.html").as_uri()]
-    assert main(["report", str(tmp_path / "my run"), "--open"]) == 3  # this browser opens one page only
+    capsys.readouterr()
+    assert main(["report", str(tmp_path / "my run"), "--open"]) == 0  # this browser opens one page only
+    assert "no browser found" in capsys.readouterr().err
 
 
 def test_errors(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
@@ -49,4 +55,4 @@ def test_errors(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
     assert "has no metrics.json" in fails(3, "report", tmp_path)
     shutil.copytree(runs["ft-0"], tmp_path / "run")
     (tmp_path / "run" / "changes.json").write_text("{}")
-    assert "changes.json' is damaged" in fails(3, "report", tmp_path / "run")
+    assert "is damaged or of another version" in fails(3, "report", tmp_path / "run")

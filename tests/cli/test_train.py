@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tkg_incremental.cli import main
-from tkg_incremental.cli.options import SUITED, RunOptions
+from tkg_incremental.cli import main, make_parser
+from tkg_incremental.cli.options import OPTIONS, RunOptions
+from tkg_incremental.cli.progress import StepLines
 from tkg_incremental.cli.run import make_trainer
-from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.strategies import TIE, Lapse, Unreplaced
+from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
+from tkg_incremental.registry import MODELS, STRATEGIES
+from tkg_incremental.strategies import TIE, Deleted, ReplayOptions, UnlikelihoodLoss
 from tkg_incremental.training import LearningSettings, Result
 
 Fails = Callable[..., str]
@@ -95,7 +99,7 @@ def test_config_file(quick: list[str], facts: Path, tmp_path: Path, runs: dict[s
     }
     lines = "".join(f"{key} {sign} {json.dumps(value)}\n" for key, value in options.items())
     (tmp_path / name).write_text(lines)
-    # Flags go before what the file says: with these two the run is that of the fixture.
+    # Flags override the file: with these two the run is that of the fixture.
     assert main(["train", "--config", str(tmp_path / name), "--seed", "1", "--lr", "0.005"]) == 0
     assert metrics(tmp_path / "run") == metrics(runs["tie-1"])
 
@@ -131,53 +135,112 @@ def test_own_splits(facts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         (tmp_path / f"{name}.tsv").write_text("".join(part))
     data = ["--facts", str(tmp_path / "train.tsv"), "--test", str(tmp_path / "test.tsv")]
     flags = ["--epochs", "1", "--hidden-channels", "4", "--run-dir", str(tmp_path / "run")]
-    assert main(["train", *data, *flags, "--binning", "count", "--threshold", "9"]) == 0
+    assert main(["train", *data, *flags, "--threshold", "9"]) == 0
     # Five facts begin in 2000 and end in 2003: ten dates, more than nine, and so on.
     assert "TabularTKG(5 steps 2000–2003 … 2020–2023" in capsys.readouterr().err
     stored = RunOptions.load(tmp_path / "run")
-    assert (stored.binning, stored.threshold, stored.test) == ("count", 9, str(tmp_path / "test.tsv"))
+    assert (stored.threshold, stored.test) == (9, str(tmp_path / "test.tsv"))
 
 
 def test_defaults_follow_the_size_of_the_graph() -> None:
-    small = RunOptions().suited_to(SyntheticTKG(num_entities=50, num_steps=4))
-    large = RunOptions(epochs=7).suited_to(SyntheticTKG(num_entities=30_000, num_steps=4, val=0, test=0))
-    for name, (of_small, of_large) in SUITED.items():
+    suited = {name: each.metadata["suited"] for name, each in OPTIONS.items() if each.metadata["suited"]}
+    small, large = RunOptions(strategy="supersede").suited_to(99), RunOptions(epochs=7).suited_to(10**6)
+    for name, (of_small, of_large) in suited.items():
         assert getattr(small, name) == of_small
-        assert getattr(large, name) == (7 if name == "epochs" else of_large)
+        if name != "unlikelihood":  # which TIE does not have
+            assert getattr(large, name) == (7 if name == "epochs" else of_large)
+    assert (small.base_epochs, large.base_epochs) == (20, 7)
 
 
-def test_only_turns_are_of_the_whole_past() -> None:
+def test_options_that_are_not_used_stay_open() -> None:
+    options = RunOptions(strategy="ft").suited_to(99)
+    assert (options.replay, options.regularization, options.replay_negatives) == (None, None, None)
+    assert RunOptions(protocol="joint").suited_to(99).negatives is None
+
+
+def test_only_boundary_facts_are_of_the_whole_past() -> None:
     dataset = SyntheticTKG(num_entities=50, num_steps=4)
-    turns, others = "Replayed(window='all', size=3000, sampling='turns')", "Replayed(window=3, size=3000, "
-    assert turns in repr(make_trainer(RunOptions(window=3), dataset).strategy)
+    boundary, others = "Replayed(window='all', size=3000, sampling='boundary')", "Replayed(window=3, size=3000, "
+    assert boundary in repr(make_trainer(RunOptions(window=3), dataset).strategy)
     assert others in repr(make_trainer(RunOptions(window=3, replay="frequency"), dataset).strategy)
 
 
 def test_defaults_follow_the_model() -> None:
     dataset = SyntheticTKG(num_entities=50, num_steps=4)
-    assert RunOptions(model="HyTE").suited_to(dataset).max_frequency is None
-    assert make_trainer(RunOptions(model="HyTE"), dataset).model.options == {"hidden_channels": 128}
+    assert RunOptions(model="HyTE").suited_to(99).max_frequency is None
+    assert "max_frequency" not in make_trainer(RunOptions(model="HyTE"), dataset).model.options
     assert make_trainer(RunOptions(), dataset).model.options["max_frequency"] == 0.3
     assert make_trainer(RunOptions(max_frequency=0.7), dataset).model.options["max_frequency"] == 0.7
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_combination_makes_a_trainer(model: str, strategy: str) -> None:
+    dataset = WorldLeaders()
+    trainer = make_trainer(RunOptions(model=model, strategy=strategy, hidden_channels=8, reciprocal=True), dataset)
+    assert type(trainer.model).__name__ == model
 
 
 def test_options_reach_the_trainer() -> None:
     options = RunOptions(
         epochs=11, optimizer="published", lr=0.25, patience=3, batch_size=7, weight_decay=0.5, autocast="bf16",
-        window=4, replay="inverse", replay_size=9, replay_window=3, replay_weight=2.0, drift=0.5,
-        learn_from="all", negatives="all", base_negatives=6, replay_negatives=3, negative_pool=77,
-        new_entities="kept", decoder="distmult", seed=5,
+        window=4, replay="inverse", replay_size=9, replay_window=3, replay_weight=2.0, regularization=0.5,
+        learn_from="all", negatives="all", base_negatives=6, replay_negatives=3, negative_pool=77, base_epochs=5,
+        new_entities="keep", decoder="distmult", seed=5, n3=0.25,
     )  # fmt: skip
-    dataset, ours = SyntheticTKG(num_entities=50, num_steps=4), RunOptions(strategy="supersede", window=4, lapse=3.0)
+    dataset = SyntheticTKG(num_entities=50, num_steps=4)
     trainer = make_trainer(options, dataset)
-    assert trainer.settings == LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16")
-    replay = {"replay": "inverse", "replay_negatives": 3, "replay_size": 9, "replay_window": 3, "rce": 2.0}
-    expected = TIE(facts="all", negatives="all", window=4, drift=0.5, **replay)  # type: ignore[arg-type]
+    learning = LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16", n3=0.25)
+    assert trainer.settings.learning == learning
+    assert trainer.settings.base.learning == replace(learning, epochs=5)
+    replay = ReplayOptions("inverse", 9, 3, 3, 2.0)
+    expected = TIE(facts="all", negatives="all", window=4, regularization=0.5, replay=replay)
     assert repr(trainer.strategy) == repr(expected)
-    assert repr(Lapse(Unreplaced(4), weight=3.0)) in repr(make_trainer(ours, dataset).strategy)
-    assert (trainer.base_negatives, trainer.negative_pool, trainer.seed) == (6, 77, 5)
-    assert trainer.new_entities == "kept"
+    ours = RunOptions(strategy="supersede", window=4, unlikelihood=3.0)
+    term = UnlikelihoodLoss(Deleted(4, unreplaced=True), weight=3.0)
+    assert repr(term) in repr(make_trainer(ours, dataset).strategy)
+    assert (trainer.settings.base.negatives, trainer.settings.negative_pool, trainer.seed) == (6, 77, 5)
+    assert trainer.settings.new_entities == "keep"
     assert trainer.model.options["decoder"] == "distmult"
+
+
+def test_every_option_has_a_flag_and_a_place_in_run_json(quick: list[str], runs: dict[str, Path]) -> None:
+    stored = json.loads((runs["tie-0"] / "run.json").read_text())
+    assert list(stored["options"]) == list(OPTIONS)
+    assert stored["options"]["negatives"] == 5
+    assert set(stored) == {"version", "begun", "command", "options"}
+    train = next(each for each in make_parser()._actions if each.choices).choices["train"]
+    assert {f"--{name.replace('_', '-')}" for name in OPTIONS} <= set(train._option_string_actions)
+
+
+def test_joint_protocol(facts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["train", "--facts", str(facts), "--protocol", "joint", "--hidden-channels", "8", "--base-epochs", "3"]
+    assert main([*data, "--run-dir", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("MRR", "Hits@1", "Hits@3", "Hits@10"))
+    found = Result.load(tmp_path / "run" / "metrics.json").link_prediction
+    assert set(found) == {"MRR", "Hits@1", "Hits@3", "Hits@10"}
+    assert "Link prediction" in (tmp_path / "run" / "report.html").read_text()
+    assert main(["train", "--resume", "--run-dir", str(tmp_path / "run")]) == 0
+    assert Result.load(tmp_path / "run" / "metrics.json").link_prediction == found
+
+
+def test_seeds_beyond_32_bits(quick: list[str], tmp_path: Path) -> None:
+    assert main([*quick, "--seed", "20261117195020", "--run-dir", str(tmp_path / "run")]) == 0
+    assert Result.load(tmp_path / "run" / "metrics.json").seed == 20261117195020
+
+
+def test_folder_that_is_deleted_while_running(
+    quick: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails
+) -> None:
+    run_dir = tmp_path / "run"
+
+    def delete(self: StepLines, trainer: object, record: dict[str, object] | None) -> None:
+        if record is not None:
+            shutil.rmtree(run_dir, ignore_errors=True)
+
+    monkeypatch.setattr(StepLines, "on_step_end", delete)
+    assert "was deleted while the run was writing to it" in fails(3, *quick, "--run-dir", run_dir)
 
 
 def test_shared_base_model(quick: list[str], tmp_path: Path, runs: dict[str, Path]) -> None:

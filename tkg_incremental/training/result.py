@@ -83,7 +83,8 @@ class Result:
 
     def __str__(self) -> str:
         title = f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
-        return f"{title}\n{format_table(list(SUMMARY), [list(self.summary.values())])}"
+        found = self.link_prediction or self.summary
+        return f"{title}\n{format_table(list(found), [list(found.values())])}"
 
 
 def _mean(values: list[float]) -> float:

@@ -118,6 +118,8 @@ class RunFolder:
         Args:
             what: What is being written.
         """
+        if self._lock.is_locked and not Path(self._lock.lock_file).exists():
+            raise RunFolderError(f"'{self.path}' was deleted while the run was writing to it")
         try:
             yield
         except OSError as error:

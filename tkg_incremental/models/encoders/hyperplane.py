@@ -41,8 +41,6 @@ class HyperplaneEncoder(Encoder):
         hidden_channels: int = 128,
         generator: torch.Generator | None = None,
     ) -> None:
-        if hidden_channels < 2:  # on a line, every projection is zero
-            raise ValueError(f"hidden_channels must be at least 2 with hyperplanes (got {hidden_channels})")
         super().__init__(num_entities, num_relations, num_steps, hidden_channels)
         self.add_table("entity_vectors", "entity", hidden_channels)
         self.add_table("relation_vectors", "relation", hidden_channels)
