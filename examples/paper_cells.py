@@ -252,9 +252,7 @@ def _ours() -> list[Cell]:
             ours = Cell(0, dataset, "DE", f"Supersede {suffix}", Supersede, base_seed=seed, new_entities="warm_up")
             cells.append(ours)
             cells.append(Cell(0, dataset, "DE", f"FB_future {suffix}", FBFuture, base_seed=seed))
-        cells += [
-            Cell(0, dataset, "DE", f"{name} warm-up", make, new_entities="warm_up") for name, make in papers
-        ]
+        cells += [Cell(0, dataset, "DE", f"{name} warm-up", make, new_entities="warm_up") for name, make in papers]
         cells += [
             Cell(0, dataset, "DE", "FT shared negatives", lambda: FT(shared=True)),
             Cell(0, dataset, "DE", "FT 1-vs-all", lambda: FT(negatives="all")),

@@ -48,7 +48,7 @@ FIGURE = re.compile(r"\{(\w+)/(\w+)/([^,{}]+), ([^{}]+)\}")
 HEAD = """\
 # Results
 
-> Rows with † were made before the core was rebuilt, with batches grouped by time. Runs with the protocol of the released
+> Rows with † were run before the core was rebuilt, with batches grouped by time. Runs with the protocol of the released
 > code (uniform batches) are pending.
 
 Test quads, in percent (RRD × 100), means over the incremental steps and then over seeds. The paper's figure is in

@@ -89,9 +89,14 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
     which = f"--dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
     add_run(
         {
-            **{"dataset": cell.dataset, "model": cell.model, "cell": cell.name, "seed": seed, "commit": commit},
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "cell": cell.name,
+            "seed": seed,
+            "commit": commit,
             **{name: f"{value:.4f}" for name, value in figures.items() if value is not None},
-            **{"batches": BATCHES, "minutes": round((time.perf_counter() - begin) / 60, 1)},
+            "batches": BATCHES,
+            "minutes": round((time.perf_counter() - begin) / 60, 1),
             "command": f"python examples/paper_tables.py {which}",
         }
     )
