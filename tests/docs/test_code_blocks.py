@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import shutil
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert error.traceback[-1].lineno + 1 == 8
 
 
+def test_a_wrong_doctest_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```{doctest}\n>>> value = 1\n```\n\n```{doctest}\n>>> value\n2\n```\n")
+    with pytest.raises(doctest.DocTestFailure):
+        run_page(page, tmp_path, monkeypatch)
+
+
 @pytest.mark.parametrize("shown", ["1\n", "2\n"])
 def test_output_is_what_the_block_prints(shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
@@ -87,7 +95,8 @@ what it says
 def test_blocks_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    table, command = blocks_of(page)
+    table, example, command = blocks_of(page)
+    assert example == Block("{doctest}", ">>> 1\n", 7, "")
     assert table == Block("text", "a,b\n", 3, "file: a.csv")
     assert commands_of(command) == [["make", "x", "y"]]
 
