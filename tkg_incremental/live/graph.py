@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.calibrate import fit_calibration
+from tkg_incremental.answers.facts import TensorFacts
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live.changes import Change, ChangeSet, Rejection, Validation
 from tkg_incremental.live.clock import GraphClock
@@ -135,7 +136,9 @@ class LiveGraph(ServedGraph):
                         table.between(0, clock.num_steps - 1).sample(_CALIBRATION_FACTS, generator)
                         for table in (timeline.observed, timeline.val)
                     )
-                    calibration = fit_calibration(self._engine(model, clock), timeline, train, val, generator)
+                    # Facts that were left out are not known to this engine.
+                    engine = self._engine(model, clock, facts=TensorFacts(facts[~held_out], clock.num_steps))
+                    calibration = fit_calibration(engine, timeline, train, val, generator)
                     epochs = max(1, epochs // 3)
                 train_whole(model, everything, settings, epochs)
                 quads = everything.observed.at(clock.num_steps - 1)
