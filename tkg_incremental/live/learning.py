@@ -64,12 +64,12 @@ class LiveSettings:
     update_epochs: int = 3
     rounds: int = 6
     repeats: int = 5
-    current: int = 1500
-    replay: int = 3000
+    current: int = 1000
+    replay: int = 5000
     lr: float = 0.1
     n3: float = 1e-2
     smoothness: float = 0.1
-    unlikelihood: float = 5.0
+    unlikelihood: float = 2.0
     batch_size: int = 1000
 
     @classmethod
