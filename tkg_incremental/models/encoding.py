@@ -227,7 +227,8 @@ class EncodedTerm:
         """Cross-entropy against all entities known at each quad's time, summed over both queries of all quads."""
         line, quads = self._vectors.timeline, self.quads
         table, first, groups = self._known_table()
-        self.ends = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
+        head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
+        self.ends = head, tail
         masks = []
         for side in SIDES:
             row, entity = line.answers(side, "train").expand(quads)

@@ -90,8 +90,8 @@ class BaseSettings:
     Args:
         learning: Epochs, optimizer and so on; by default those of the steps.
         seed: Seed of the base model; by default the run's, so that runs of several seeds can share a base model.
-        negatives: Negatives per query, or ``"all"``. ``"auto"`` takes all, unless there are too many steps to encode the
-            entities at each of them, or the tables are sharded; then it takes 50.
+        negatives: Negatives per query, or ``"all"``. ``"auto"`` takes all, unless there are too many steps to encode
+            the entities at each of them, or the tables are sharded; then it takes 50.
         shared: Quads of one time share their negatives.
         candidates: What the facts are scored against: entities known at the ``"own"`` step of a fact, as in the paper,
             or at the ``"last"`` step of the base model, as in the released code.
