@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ from tkg_incremental.training.settings import LearningSettings
 MAX_WHOLE = 300_000
 # Graphs with more entities than this are trained with sampled negatives instead of all entities.
 MAX_ONE_VS_ALL = 20_000
+# At most this number of facts are learnt as ended because the clock moves past their end.
+MAX_EXPIRED = 1_000
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,8 @@ class LiveSettings:
     seed: int = 0
     epochs: int = 40
     visits: int = 10
-    update_epochs: int = 6
-    rounds: int = 4
+    update_epochs: int = 2
+    rounds: int = 12
     repeats: int = 5
     current: int = 2000
     replay: int = 4000
@@ -210,13 +213,14 @@ def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock
 
 
 def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Tensor:
-    """``[n, 4]`` facts that end because the clock moves past an end that was known beforehand, at the last step."""
+    """``[n, 4]`` facts that end because the clock moves past an end that was known before, at the last step."""
     sql = (
         "SELECT DISTINCT head, rel, tail FROM facts f WHERE valid_to > ? AND valid_to <= ? AND NOT EXISTS (SELECT 1 "
         "FROM facts g WHERE g.head = f.head AND g.rel = f.rel AND g.tail = f.tail "
         "AND g.valid_from <= ? AND (g.valid_to IS NULL OR g.valid_to > ?))"
     )
     found = store.connection.execute(sql, (before.now, after.now, after.now, after.now)).fetchall()
+    found = random.Random(len(found)).sample(found, min(len(found), MAX_EXPIRED))
     return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
 
 
