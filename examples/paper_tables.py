@@ -4,8 +4,8 @@
     python examples/paper_tables.py --table 2 --dataset Wikidata12k --model DE --seeds 0 1 2 --jobs 2
     python examples/paper_tables.py --render
 
-Every run leaves one JSON file in `docs/results/`; a cell whose file is there is not run again. An interrupted run goes
-on where it stopped. Cells of one dataset and model share their base model, for all seeds.
+Every run writes one JSON file to `docs/results/`; a cell with a file is not run again. An interrupted run is resumed.
+Cells of one dataset and model share their base model, for all seeds.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from pathlib import Path
 
 from paper_cells import CELLS, Cell
 from paper_page import fill_excerpts, render
+from paper_protocol import make_trainer
 
-from tkg_incremental import IncrementalTrainer, LearningSettings
-from tkg_incremental.metrics import Evaluator
 from tkg_incremental.ops.memory import keep_freed_memory
-from tkg_incremental.registry import make_dataset, make_model
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RESULTS = REPOSITORY / "docs" / "results"
@@ -52,7 +50,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace) -> list[Cell]:
-    """The cells asked for, each run once though several tables show it."""
+    """The chosen cells, each once, even if several tables show it."""
     cells: dict[str, Cell] = {}
     for cell in CELLS:
         wanted = [
@@ -76,39 +74,18 @@ def base_file(cell: Cell, runs: Path) -> Path:
 
 
 def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
-    """Runs one cell and leaves its result."""
+    """Runs one cell and writes its result."""
     keep_freed_memory()
     begin, commit = time.perf_counter(), _commit()
-    dataset = make_dataset(cell.dataset, root)
-    # One base model for all seeds, as in the paper, where its training is no part of the deviation over seeds.
-    model = make_model(cell.model, dataset, seed=cell.base_seed)
-    strategy = cell.strategy()
-    trainer = IncrementalTrainer(
-        model,
-        dataset,
-        strategy,
-        run_dir=runs / f"{cell.key}-{seed}",
-        seed=seed,
-        settings=LearningSettings(optimizer=cell.optimizer),
-        # The base model is the published one for every cell, so that cells differ in their strategy alone. Its 500
-        # negatives matter: against all entities it becomes surer of itself, and later steps let go of less.
-        base_settings=LearningSettings(optimizer="published", patience=cell.base_patience),
-        base_seed=cell.base_seed,
-        base_negatives=500,
-        # The readings of the released code, which gave the paper's tables.
-        base_candidates="last",
-        new_entities=cell.new_entities,
-        negative_pool=cell.negative_pool,
-        evaluator=Evaluator(dataset.timeline, per_query=True),
-    )
+    trainer = make_trainer(cell, seed, root, runs / f"{cell.key}-{seed}")
     if trainer.folder is not None and trainer.folder.checkpoints:
         trainer.resume()
     trainer.pretrain(base_file(cell, runs))
     result = trainer.fit().to_dict()
     kept = {name: result[name] for name in ("dataset", "model", "strategy", "seed", "summary", "steps")}
-    for name in ("A@10 incremental", "C@10 newcomers"):
+    for name in ("A@10 incremental", "C@10 new entities"):
         values = [value for step in result["steps"] if (value := step.get(name)) is not None]
-        kept["summary"][name] = sum(values) / len(values)
+        kept["summary"][name] = sum(values) / len(values) if values else None
     which = f"--dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
     command = f"python examples/paper_tables.py {which}"
     kept |= {"cell": cell.name, "optimizer": cell.optimizer, "commit": commit, "command": command}
@@ -133,7 +110,7 @@ def run_all(options: argparse.Namespace) -> None:
         shared = ["--root", options.root, "--runs", str(options.runs)]
         subprocess.run([sys.executable, __file__, "--one", cell.key, str(seed), *shared], env=environment, check=True)
 
-    # The first cell of a base model makes it; the others must find it, so base models come first, one by one.
+    # The first cell of a base model trains it and the others load it, so base models come first.
     first: dict[Path, tuple[Cell, int]] = {}
     for cell, seed in todo:
         base = base_file(cell, options.runs)

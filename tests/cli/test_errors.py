@@ -34,7 +34,7 @@ Fails = Callable[..., str]
         (["--strategy", "tiee"], "(got 'tiee'; did you mean tie?)"),
         (
             ["--strategy", "agem"],
-            "--negatives has no effect with agem (got 5); it goes with ft, tr, tie, fb, supersede",
+            "--negatives has no effect with agem (got 5); it goes with ft, tr, tie, fb",
         ),
         (["--strategy", "supersede", "--learn-from", "all"], "--learn-from has no effect with supersede (got 'all')"),
         (["--strategy", "ft", "--replay-size", "9"], "--replay-size has no effect with ft (got 9)"),

@@ -35,7 +35,7 @@ def test_finds_what_training_found(runs: dict[str, Path], name: str, capsys: pyt
 
 def test_other_split_and_step(runs: dict[str, Path], facts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = evaluate(capsys, runs["tie-0"], "--split", "val", "--at", "2010", "--window", "5", "--per-query")
-    model, line = load_model(runs["tie-0"] / "model.pt"), TabularTKG(facts).timeline
+    model, line = load_model(runs["tie-0"] / "model.pt"), TabularTKG(facts, holdout=0.1).timeline
     expected, _ = Evaluator(line, "val", window=5, per_query=True).evaluate(model, 10)
     assert found == {
         "time": 10,

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
-def test_newcomers_path(facts: Path, tmp_path: Path) -> None:
+def test_first_run(facts: Path, tmp_path: Path) -> None:
     """Own facts, a run, a question: with nothing but what the help says."""
     flags = ["--epochs", "2", "--hidden-channels", "8", "--run-dir", "runs/mine"]
     trained = run([*MODULE, "train", "--facts", str(facts), *flags], tmp_path)
@@ -93,7 +94,7 @@ def _without_seconds(run_dir: Path) -> Result:
     for step in result.steps:
         del step["epoch_seconds"]
         step.update({name: None for name, value in step.items() if value != value})  # NaN is unlike itself
-    result.alpha = {time: [str(value) for value in row] for time, row in result.alpha.items()}  # type: ignore[misc]
+    result.alpha = {}
     return result
 
 
@@ -107,3 +108,23 @@ def test_reader_that_goes_away(tmp_path: Path) -> None:
     assert process.stderr is not None
     said = process.stderr.read()
     assert (process.wait(), said) == (141, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeding_ctrl_c")
+def test_ctrl_c_several_times_is_one(long_flags: list[str], tmp_path: Path) -> None:
+    command = [*MODULE, *long_flags, "--run-dir", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        command, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    )
+    assert process.stderr is not None
+    for said in process.stderr:
+        if said.startswith("base model ready"):
+            break
+    for _ in range(6):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    _, rest = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in rest
+    assert "--resume" in rest

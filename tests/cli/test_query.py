@@ -8,9 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from tkg_incremental.cli import main
-from tkg_incremental.models import load_model
+from tkg_incremental.data import TimeAxis, Vocabulary
+from tkg_incremental.data.catalog import Catalog
+from tkg_incremental.models import HyTE, load_model, save_model
 
 Fails = Callable[..., str]
 
@@ -63,8 +66,9 @@ def test_model_file_is_all_it_needs(runs: dict[str, Path], tmp_path: Path, capsy
 
 def test_names_and_times_that_are_not_there(runs: dict[str, Path], fails: Fails) -> None:
     run = runs["tie-0"]
-    said = fails(3, "query", run, "?", "leads", "aland", "--at", "2021")
-    assert "no entity is called 'aland'; the nearest are 'Aland'" in said
+    assert main(["query", str(run), "?", "leads", "aland", "--at", "2021"]) == 0  # in any case of letters
+    said = fails(3, "query", run, "?", "leads", "Alamd", "--at", "2021")
+    assert "no entity is called 'Alamd'; the nearest are 'Aland'" in said
     assert "no relation is called 'lead'; the nearest are 'leads'" in fails(
         3, "query", run, "?", "lead", "Aland", "--at", "2021"
     )
@@ -86,3 +90,18 @@ def test_damaged_model(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> N
     content = (runs["tie-0"] / "model.pt").read_bytes()
     (tmp_path / "model.pt").write_bytes(content[:-1])
     assert "cannot load" in fails(3, *ask(tmp_path, "--at", "2021"))
+
+
+def test_control_characters_of_names_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["plain", "\x1b[31mred", "a\rb\x00", "\u202eright to left", "\x9b2J"]
+    model = HyTE(len(names), 1, 2, hidden_channels=4)
+    axis = TimeAxis.from_instants([1990, 1991])
+    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, torch.zeros(len(names), dtype=torch.long))
+    save_model(model, tmp_path / "model.pt")
+    for given in names:
+        assert main(["query", str(tmp_path), given, "knows", "?", "--at", "1990"]) == 0
+        said = capsys.readouterr().out
+        assert said.replace("\n", "").isprintable()
+        assert "\\x1b[31mred" in said
+    assert main(["query", str(tmp_path), "\x1b[31mreed", "knows", "?", "--at", "1990"]) == 3
+    assert capsys.readouterr().err.replace("\n", "").isprintable()

@@ -14,7 +14,7 @@ from tkg_incremental.cli import main, make_parser
 from tkg_incremental.cli.options import OPTIONS, RunOptions
 from tkg_incremental.cli.progress import StepLines
 from tkg_incremental.cli.run import make_trainer
-from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 from tkg_incremental.registry import MODELS, STRATEGIES
 from tkg_incremental.strategies import TIE, Deleted, ReplayOptions, UnlikelihoodLoss
 from tkg_incremental.training import LearningSettings, Result
@@ -176,7 +176,7 @@ def test_defaults_follow_the_model() -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_combination_makes_a_trainer(model: str, strategy: str) -> None:
-    dataset = SyntheticTKG(num_entities=50, num_steps=4)
+    dataset = WorldLeaders()
     trainer = make_trainer(RunOptions(model=model, strategy=strategy, hidden_channels=8, reciprocal=True), dataset)
     assert type(trainer.model).__name__ == model
 

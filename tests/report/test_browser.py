@@ -54,7 +54,7 @@ def test_everything_is_there_to_see(page: Page, run: Any, width: int, scheme: st
     assert page.requests == [address]
 
     boxes = json.loads(page.evaluate(BOXES))
-    assert len([box for box in boxes if box["name"].startswith("svg#")]) == 15
+    assert len([box for box in boxes if box["name"].startswith("svg#")]) == 16
     unseen = [box for box in boxes if not box["visible"] or box["width"] < 200 or box["height"] < 40]
     assert unseen == []
     assert json.loads(page.evaluate(CLIPPED)) == []

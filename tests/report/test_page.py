@@ -93,6 +93,30 @@ def test_names_are_text_and_not_markup(run: Any) -> None:
     assert outline.text.count(evil) >= 3
 
 
+def test_control_characters_of_names_are_escaped(run: Any) -> None:
+    changes: Changes = copy.deepcopy(run.recorder.changes)
+    changes.questions[0].answers[0].name = changes.deleted[-1].facts[0].head = "\x1b[31m\u202ered\x00"
+    text = render_report(run.trainer.result, changes, {"command": "train\x1b"}, "facts\u202e.tsv")
+    assert not {"\x1b", "\u202e", "\x00"} & set(text)
+    assert text.count("\\x1b[31m\\u202ered\\x00") >= 2
+
+
+def test_settings_version_date_and_command(run: Any) -> None:
+    settings = {"version": "1.2", "begun": "2024-05-01", "command": "tkg-incremental train", "batch_size": 7}
+    text = Outline(render_report(run.trainer.result, None, settings, "my.csv")).text
+    for part in ("on my.csv", "tkg_incremental 1.2, begun 2024-05-01", "tkg-incremental train", "batch size"):
+        assert part in text
+
+
+def test_alpha_of_sampled_steps(run: Any) -> None:
+    result = copy.deepcopy(run.trainer.result)
+    result.alpha = {
+        time: {j: v for j, v in row.items() if j % 4 == 0 or j == time} for time, row in result.alpha.items()
+    }
+    cells = sum(len(row) for row in result.alpha.values())
+    assert render_report(result).count("model after") - 1 >= cells
+
+
 def test_a_run_without_a_recorder_has_the_rest(run: Any) -> None:
     outline = Outline(render_report(run.trainer.result))
     assert {"metric-c-10", "alpha", "time"} <= set(outline.ids)

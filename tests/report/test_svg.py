@@ -65,3 +65,9 @@ def test_bars_reach_from_one_value_to_the_other() -> None:
     assert float(bar.get("y")) == pytest.approx(frame.y(0), abs=0.1)
     assert float(bar.get("height")) == pytest.approx(frame.y(-5) - frame.y(0), abs=0.1)
     assert bar.find("title").text == "5 < 6"
+
+
+def test_a_band_is_interrupted_where_steps_are_missing() -> None:
+    frame = Frame(5, 0, 10)
+    drawing = ET.fromstring(f"<g>{frame.band([[1, 2], [2, 4], [0, 1]], 'c0', [0, 1, 3])}</g>")
+    assert [len(band.get("points").split()) for band in drawing.findall("polygon")] == [4, 2]

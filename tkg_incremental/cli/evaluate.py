@@ -12,7 +12,7 @@ from tkg_incremental.cli.arguments import Commands, add_command, add_run, one_of
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
 from tkg_incremental.cli.flags import add_option, add_options
 from tkg_incremental.cli.options import OPTIONS, RunOptions
-from tkg_incremental.cli.run_io import open_model, open_result
+from tkg_incremental.cli.run_io import check_folder, open_model, open_result
 from tkg_incremental.tables import format_table
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    check_folder(args.run_dir)
     options = data_options(args)
     from tkg_incremental.cli.run import check_device, open_dataset
     from tkg_incremental.communicator import LOCAL

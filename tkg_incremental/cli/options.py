@@ -262,7 +262,7 @@ class RunOptions:
 
 
 def read_run_file(run_dir: Path) -> dict[str, Any]:
-    """What ``run.json`` has; nothing if there is none."""
+    """The contents of ``run.json``; empty if there is none."""
     path = run_dir / RUN_FILE
     try:
         return dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))

@@ -52,9 +52,13 @@ def is_unfinished(run_dir: Path) -> bool:
     return run_dir.is_dir() and not (run_dir / "metrics.json").exists()
 
 
-def _file(run_dir: Path, name: str) -> Path:
+def check_folder(run_dir: Path) -> None:
     if not run_dir.is_dir():
         raise BadDataError(f"there is no run folder '{run_dir}'")
+
+
+def _file(run_dir: Path, name: str) -> Path:
+    check_folder(run_dir)
     path = run_dir / name
     if not path.exists():
         raise BadDataError(

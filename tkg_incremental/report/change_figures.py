@@ -90,7 +90,7 @@ def deleted_figure(changes: Changes) -> str:
     drawing += frame.line(values, "s1", tips)
     text = (
         f"Facts of all splits that were true in the {changes.window} steps before and are not true now, as head and "
-        "tail queries: the share whose deleted answer is still among the first 10. The worst are listed below. DF@10 is "
+        "tail queries: the share whose deleted answer is still among the first 10. The worst are below. DF@10 is "
         "the same for the answers to test questions only."
     )
     heading = 'Deleted facts among the first 10 <span class="arrow">↓ lower is better</span>'
