@@ -1,1 +1,1 @@
-"""How fast the package is, beside what the machine can do at the same time: ``python -m benchmarks --help``."""
+"""Benchmarks of the package beside references on the same machine: ``python -m benchmarks --help``."""

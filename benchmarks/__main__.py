@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: every benchmark, or some, and the page of the documentation."""
+"""``python -m benchmarks``: runs benchmarks and writes the page of the documentation."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import distributed, evaluation, machine, peers, report, sampling, scale, startup, training
+from benchmarks import days, distributed, evaluation, machine, peers, report, sampling, scale, startup, training
 from benchmarks.harness import Benchmark, Unavailable
 from benchmarks.lab import Lab
 from tkg_incremental.ops.memory import keep_freed_memory
 
-FAMILIES = (startup, training, evaluation, sampling, peers, scale, distributed)
+FAMILIES = (startup, training, evaluation, sampling, peers, scale, days, distributed)
 BENCHMARKS: list[Benchmark] = [benchmark for family in FAMILIES for benchmark in family.BENCHMARKS]
 
 
 def run(benchmark: Benchmark, lab: Lab) -> report.Row:
-    """One benchmark; what it cannot have is said in its row."""
+    """Runs one benchmark; its row gives the reason if it cannot run."""
     try:
         return report.Row.of(benchmark, benchmark.run(lab), judged=not lab.quick)
     except Unavailable as error:
@@ -28,19 +28,21 @@ def run(benchmark: Benchmark, lab: Lab) -> report.Row:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Times the package, and in the same run what the machine can do.",
+        description="Times the package, and references on the same machine in the same run.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="benchmarks with one of these in their names")
-    parser.add_argument("--list", action="store_true", help="show the names")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that everything runs, and no more")
-    parser.add_argument("--threads", type=int, help="threads of torch; as many as it takes by itself if not given")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="run benchmarks with one of these strings in their names"
+    )
+    parser.add_argument("--list", action="store_true", help="print the names")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that all benchmarks run")
+    parser.add_argument("--threads", type=int, help="threads of torch; its default if not given")
     parser.add_argument("--root", default="data", help="folder of the datasets")
     parser.add_argument(
-        "--json", type=Path, help=f"where the results go; a whole run is kept in {report.RESULTS.name} if not given"
+        "--json", type=Path, help=f"file for the results; by default {report.RESULTS.name} for a whole run"
     )
     parser.add_argument(
-        "--write-docs", action="store_true", help="measure nothing: write the documentation's page from the results"
+        "--write-docs", action="store_true", help="only write the page of the documentation from the results"
     )
     return parser.parse_args(arguments)
 
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if not chosen:
         raise SystemExit(f"--only must be part of a name that --list shows (got {' '.join(options.only)})")
-    # Fresh memory costs ten times what filling it does. Everybody here gets the benefit: we, the bare work, the peers.
+    # Fresh memory costs ten times as much as filling it. The setting also helps the references.
     kept = keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)

@@ -1,4 +1,4 @@
-"""Several processes: how much faster, what they tell each other, and what each of them holds."""
+"""Several processes: speed, bytes sent, and memory of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHARDS = 4
 
 @cache
 def _work(lab: Lab, processes: int, threads: int) -> dict[str, Any]:
-    """Everything that is timed, in one launch."""
+    """All timings of one launch."""
     sizes = lab.sizes
     named = ("hidden_channels", "negatives", "replay_negatives", "replay_size")
     options = {"sizes": {name: getattr(sizes, name) for name in named}, "rounds": 1 if lab.quick else 5, **lab.recipe}
@@ -23,9 +23,9 @@ def _work(lab: Lab, processes: int, threads: int) -> dict[str, Any]:
 
 
 def scaling(lab: Lab, what: str, work: str, threads: int = 1) -> Measurement:
-    """Two processes of one thread beside one process, of one thread or of as many as there are cores."""
-    assert len(lab.dataset) > 0  # makes the cache that the processes open
-    threads = 1 if lab.quick else threads  # one launch less
+    """Two processes of one thread beside one process of one or more threads."""
+    assert len(lab.dataset) > 0  # creates the cache that the processes open
+    threads = 1 if lab.quick else threads  # saves a launch
     one, two = _work(lab, 1, threads), _work(lab, 2, 1)
     found = in_seconds(
         f"{work}, t = {lab.time} of {lab.recipe['dataset']}: two processes of one thread",
@@ -40,7 +40,7 @@ def scaling(lab: Lab, what: str, work: str, threads: int = 1) -> Measurement:
 
 def volume(lab: Lab) -> Measurement:
     found = _work(lab, 2, 1)
-    work = "gradients one of two processes sends in an update of TIE, DE: the rows its batch touched (rowwise)"
+    work = "gradients that one of two processes sends per update of TIE, DE: touched rows (rowwise)"
     sparse, dense = found["rowwise sent"] / MB, found["gradients"] / MB
     return Measurement(work, sparse, "MB", "whole tables (published)", dense, sparse / dense)
 
@@ -56,22 +56,21 @@ def sharded_memory(lab: Lab, what: str, work: str) -> Measurement:
     whole, spread = _sharded(lab, 1), _sharded(lab, _SHARDS)
     tables = f"entity tables of {2 * lab.sizes.candidates:,} × {lab.sizes.hidden_channels} (DE)"
     beyond = f"beyond {spread['baseline']:.0f} MB of imports"
-    text = f"most memory of a process, {work}, {tables} spread over {_SHARDS}, {beyond}"
+    text = f"peak memory of a process, {work}, {tables} divided among {_SHARDS}, {beyond}"
     return Measurement(text, spread[what], "MB", "one process", whole[what], spread[what] / whole[what])
 
 
 def sharded_volume(lab: Lab) -> Measurement:
     found = _sharded(lab, _SHARDS)
-    updates = 3 * -(-int(found["rows"]) // 2048)
-    sent = found["sent"] / updates / MB
+    sent = found["sent"] / (3 * found["updates"]) / MB
     dense = 2 * lab.sizes.candidates * lab.sizes.hidden_channels * 2 * 4 / MB
-    work = f"rows and gradients a process sends in an update of {2048:,} facts, tables spread over {_SHARDS}"
+    work = f"rows and gradients that a process sends per update, tables divided among {_SHARDS}"
     return Measurement(work, sent, "MB", "a gradient of whole tables", dense, sent / dense)
 
 
 def sharded_rate(lab: Lab, items: str, seconds: str, unit: str, work: str) -> Measurement:
     whole, spread = (found[items] / found[seconds] for found in (_sharded(lab, 1), _sharded(lab, _SHARDS)))
-    text = f"{work}, tables of {2 * lab.sizes.candidates:,} entities spread over {_SHARDS} processes of one thread"
+    text = f"{work}, tables of {2 * lab.sizes.candidates:,} entities divided among {_SHARDS} processes of one thread"
     return Measurement(text, spread, unit, "one process of one thread", whole, spread / whole, "speed")
 
 
@@ -86,7 +85,7 @@ BENCHMARKS = [
     Benchmark("distributed/volume", volume),
     Benchmark(
         "distributed/sharded-epoch",
-        partial(sharded_rate, items="rows", seconds="seconds", unit="rows/s", work="one TIE epoch, shared negatives"),
+        partial(sharded_rate, items="quads", seconds="seconds", unit="quads/s", work="one TIE epoch, shared negatives"),
     ),
     Benchmark(
         "distributed/sharded-ranking",

@@ -1,6 +1,6 @@
-"""Measuring several processes that work together: each is a fork of one that has imported everything.
+"""Measures several processes that work together, forks of one that has imported everything.
 
-Usage: ``python -m benchmarks.group TASK PROCESSES OPTIONS``; the first process prints what it found.
+Usage: ``python -m benchmarks.group TASK PROCESSES OPTIONS``; the first process prints its results.
 """
 
 from __future__ import annotations
@@ -20,30 +20,43 @@ from torch.multiprocessing import start_processes
 
 from benchmarks import memory
 from tkg_incremental import IncrementalTrainer, LearningSettings, datasets
-from tkg_incremental.data import Snapshot, TimeAxis, Timeline
-from tkg_incremental.distributed import World, join, shard_entities
+from tkg_incremental.communicator import Communicator
+from tkg_incremental.data import TimeAxis, Timeline
+from tkg_incremental.distributed import connect, shard_entities
+from tkg_incremental.distributed.checks import rank_counter
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE
 from tkg_incremental.ops.memory import keep_freed_memory
 from tkg_incremental.registry import make_model
-from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.strategies import FT, TIE, Deleted, Drift, Forget, Link, Replay, Replayed, Strategy
-from tkg_incremental.training import StepLearner
+from tkg_incremental.strategies import (
+    FT,
+    TIE,
+    CrossEntropy,
+    DeletedFacts,
+    Replay,
+    Replayed,
+    ReplayOptions,
+    Strategy,
+    TemporalRegularization,
+)
+from tkg_incremental.training import StepLearner, TrainerSettings
 
 
-def work(world: World, dataset: str, root: str, options: dict[str, Any], sizes: dict[str, int], rounds: int) -> Any:
-    """Seconds of epochs of TIE with both optimisers, of 1-vs-all and of test passes, and the bytes an update sends."""
+def work(
+    communicator: Communicator, dataset: str, root: str, options: dict[str, Any], sizes: dict[str, int], rounds: int
+) -> Any:
+    """Seconds of epochs of TIE with both optimizers, of 1-vs-all and of test passes, and the bytes an update sends."""
     keep_freed_memory()
     graph = getattr(datasets, dataset)(root, **options)
     step = graph.timeline.base_step
-    strategy = TIE(
-        negatives=sizes["negatives"], replay_negatives=sizes["replay_negatives"], replay_size=sizes["replay_size"]
-    )
+    replay = ReplayOptions(size=sizes["replay_size"], negatives=sizes["replay_negatives"])
+    strategy = TIE(negatives=sizes["negatives"], replay=replay)
     model = make_model("DE", graph, sizes["hidden_channels"])
     found: dict[str, Any] = {"gradients": sum(table.nbytes for table in model.parameters())}
 
     def seconds(of: Callable[[], Any]) -> float:
-        world.mean(torch.zeros(1))  # all begin together
+        communicator.mean(torch.zeros(1))  # all processes begin together
         begin = time.perf_counter()
         of()
         return time.perf_counter() - begin
@@ -54,71 +67,75 @@ def work(world: World, dataset: str, root: str, options: dict[str, Any], sizes: 
         "one-vs-all": (FT("all", negatives="all"), "rowwise"),
     }
     for name, (learnt, optimizer) in kinds.items():
-        settings = LearningSettings(optimizer=optimizer)
-        trainer = IncrementalTrainer(model, graph, learnt, device="cpu", settings=settings, callbacks=[], world=world)
+        settings = TrainerSettings(LearningSettings(optimizer=optimizer))
+        trainer = IncrementalTrainer(
+            model, graph, learnt, device="cpu", settings=settings, callbacks=[], communicator=communicator
+        )
         learner = trainer.learner(step)
         learner._train()
-        before = getattr(world, "sent", 0)
+        before = getattr(communicator, "sent", 0)
         found[name] = [seconds(learner._train) for _ in range(rounds)]
-        updates = rounds * -(-learner.rows // settings.batch_size)
-        found[f"{name} sent"] = (getattr(world, "sent", 0) - before) / updates
-    evaluator = Evaluator(graph.timeline, world=world)
+        updates = rounds * len(learner.loader)
+        found[f"{name} sent"] = (getattr(communicator, "sent", 0) - before) / updates
+    evaluator = Evaluator(graph.timeline, communicator=communicator)
     found["evaluation"] = [seconds(lambda: evaluator.evaluate(model, step)) for _ in range(rounds)]
     return found
 
 
-def sharded(world: World, entities: int, hidden_channels: int, negatives: int, tests: int) -> Any:
-    """The most memory of any process beyond its imports, and what batches and ranks came to."""
+def sharded(communicator: Communicator, entities: int, hidden_channels: int, negatives: int, tests: int) -> Any:
+    """The peak memory of the largest process without its imports, and the results of batches and ranks."""
     memory.trim()
     baseline = memory.resident()
     memory.reset_peak()
     line = large_timeline(entities, tests)
     step = line.num_steps - 1
     terms = [
-        Link(negatives=negatives, shared=True),
-        Drift(),
-        Forget(Deleted()),
+        CrossEntropy(negatives=negatives, shared=True),
+        TemporalRegularization(),
+        DeletedFacts(),
         Replay(Replayed(size=1000), 50, shared=True),
     ]
-    model = shard_entities(lambda: DE(entities, line.num_relations, line.num_steps, hidden_channels), world)
+    model = shard_entities(lambda: DE(entities, line.num_relations, line.num_steps, hidden_channels), communicator)
     learner = StepLearner(
         model,
-        Snapshot(line, step),
+        line,
+        step,
         Strategy(terms, "TIE"),
         LearningSettings(),
         NegativeSampler(line),
         torch.Generator().manual_seed(0),
         lambda: 0.0,
-        world,
+        communicator,
     )
     losses = [learner._train() for _ in range(2)]
     trained = memory.peak() - baseline
     begin = time.perf_counter()
     losses.append(learner._train())
     seconds = time.perf_counter() - begin
-    evaluator = Evaluator(line, world=world)
+    evaluator = Evaluator(line, communicator=communicator, count=rank_counter(model))
     begin = time.perf_counter()
     ranks = evaluator.rank(model, step)
     ranking = time.perf_counter() - begin
     assert ranks is not None
     local = torch.tensor([trained, memory.peak() - baseline])
-    peaks = torch.stack(world.gather(local[None]), dim=0).amax(0).squeeze(0).tolist()
+    peaks = torch.stack(communicator.gather(local[None]), dim=0).amax(0).squeeze(0).tolist()
     return {
         "baseline": baseline,
         "training": peaks[0],
         "peak": peaks[1],
-        "rows": learner.rows,
+        "quads": learner.loader.num_quads,
+        "updates": len(learner.loader),
         "seconds": seconds,
         "ranks": len(ranks.filtered),
         "ranking": ranking,
-        "sent": getattr(world, "sent", 0),
+        "sent": getattr(communicator, "sent", 0),
         "losses": losses,
         "mean rank": float(ranks.filtered.double().mean()),
     }
 
 
 def large_timeline(entities: int, tests: int) -> Timeline:
-    """Every entity has one fact at the first of three steps; a few facts come and go at the others."""
+    """Every entity has one fact at the first of three steps; a few facts begin and end at the others."""
     generator = torch.Generator().manual_seed(0)
     pairs = torch.randperm(entities, generator=generator)[: entities // 2 * 2].view(-1, 2)
     rel = torch.randint(10, (len(pairs),), generator=generator)
@@ -131,7 +148,7 @@ def large_timeline(entities: int, tests: int) -> Timeline:
 
     changed = [some(1000, 1), some(1000, 2)]
     splits = {"train": torch.cat([first, *changed]), "val": some(0, 2), "test": some(tests, 2)}
-    return Timeline(splits, entities, 10, TimeAxis.from_instants(range(3), "index"))
+    return Timeline.from_quads(splits, entities, 10, TimeAxis.from_instants(range(3), "index"))
 
 
 TASKS: dict[str, Callable[..., Any]] = {"work": work, "sharded": sharded}
@@ -141,17 +158,17 @@ TASKS: dict[str, Callable[..., Any]] = {"work": work, "sharded": sharded}
 
 
 def run_group(task: str, processes: int, threads: int, **options: Any) -> dict[str, Any]:
-    """What the first of some processes found.
+    """The results of the first of several processes.
 
     Args:
         task: One of ``TASKS``.
-        processes: How many there are.
+        processes: Number of processes.
         threads: Threads of torch in each of them.
         **options: Arguments of the task.
     """
     command = [sys.executable, "-m", "benchmarks.group", task, str(processes), json.dumps(options)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    if task == "sharded":  # what is freed goes back to the system, and the peak is what was needed
+    if task == "sharded":  # freed memory goes back to the system, so that the peak is what was needed
         environment["MALLOC_MMAP_THRESHOLD_"] = str(memory.MB)
     done = subprocess.run(
         command, cwd=Path(__file__).parents[1], env=environment, stdout=subprocess.PIPE, text=True, check=True
@@ -162,11 +179,11 @@ def run_group(task: str, processes: int, threads: int, **options: Any) -> dict[s
 def _process(rank: int, task: str, processes: int, port: int, options: dict[str, Any]) -> None:
     addresses = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     os.environ.update(addresses, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(processes))
-    world = join()
-    found = TASKS[task](world, **options)
-    if world.is_first:
+    communicator = connect()
+    found = TASKS[task](communicator, **options)
+    if communicator.is_first:
         print(json.dumps(found), flush=True)
-    world.leave()
+    communicator.shutdown()
 
 
 def main() -> None:

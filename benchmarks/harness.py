@@ -1,4 +1,4 @@
-"""Timing some work and its bare reference in turn, and what comes of it."""
+"""Times some work and its reference in turn; measurements and aims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Work = Callable[[], Any]
 
 
 class Unavailable(RuntimeError):
-    """What a benchmark needs is not here: data, or a package."""
+    """Data or a package that a benchmark needs is not available."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Timing:
 
     @property
     def ratio(self) -> float | None:
-        """Time of the work over that of the reference: the median over rounds, whose two halves met the same noise."""
+        """Time of the work divided by that of the reference, the median over the rounds."""
         return median(a / b for a, b in zip(self.seconds, self.reference, strict=True)) if self.reference else None
 
 
@@ -49,14 +49,14 @@ def interleave(
     budget: float = 10.0,
     warm: bool = True,
 ) -> Timing:
-    """Times the work and its reference in turn (A B A B …), so that a busy spell of the machine meets both.
+    """Times the work and its reference in turn (A B A B …), so that both see the same load of the machine.
 
     Args:
         work: What to time.
         reference: What to compare it with.
-        rounds: At least and at most so many rounds.
-        budget: No further round begins after so many seconds, past the least number.
-        warm: Do both once before, untimed.
+        rounds: Minimum and maximum number of rounds.
+        budget: After this many seconds no further round begins, beyond the minimum.
+        warm: Run both once before, untimed.
     """
     timing = Timing()
     if warm:
@@ -76,17 +76,17 @@ def interleave(
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one benchmark found.
+    """The result of one benchmark.
 
     Args:
-        work: What was done, with its actual sizes.
+        work: Description of the work, with its sizes.
         value: The median, in ``unit``.
         unit: ``"s"``, ``"rows/s"``, ``"MB"``, …
-        reference: What it is compared with.
+        reference: Description of the reference.
         reference_value: The reference's median, in ``unit``.
         ratio: To the reference, from the same run.
-        ratio_of: What the ratio counts: ``"cost"`` (ours over theirs, lower is better) or ``"speed"`` (the reverse).
-        rounds: How many rounds the medians are over.
+        ratio_of: Kind of ratio: ``"cost"`` (ours over theirs, lower is better) or ``"speed"`` (the reverse).
+        rounds: Number of rounds of the medians.
     """
 
     work: str
@@ -106,7 +106,7 @@ def in_seconds(work: str, timing: Timing, reference: str = "") -> Measurement:
 
 
 def in_rate(work: str, timing: Timing, items: int, unit: str, reference: str, peer: bool = False) -> Measurement:
-    """A measurement of throughput; beside a ``peer``, the ratio says how many times faster we are."""
+    """A measurement of throughput; for a ``peer``, the ratio is our speed over its speed."""
     ours, theirs, ratio = items / median(timing.seconds), items / median(timing.reference), timing.ratio
     assert ratio is not None
     rounds = len(timing.seconds)
@@ -144,10 +144,10 @@ class Benchmark:
     """One row of the table.
 
     Args:
-        name: Family and name, as in ``training/tie-de``; what ``--only`` looks at.
-        run: Measures.
-        aims: What we want.
-        published: What the released research code takes, with the page faults of fresh memory avoided.
+        name: Family and name, as in ``training/tie-de``; ``--only`` selects by it.
+        run: Function that measures.
+        aims: Bounds that it should meet.
+        published: Time of the released research code, without the page faults of fresh memory.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What the benchmarks work on: sizes, the dataset, models and learners."""
+"""What the benchmarks work with: sizes, the dataset, models and learners."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.datasets import SyntheticTKG, TKGDataset, Wikidata12k
 from tkg_incremental.datasets.download import DownloadError
 from tkg_incremental.registry import make_model
-from tkg_incremental.strategies import Strategy
-from tkg_incremental.training import StepLearner
+from tkg_incremental.strategies import ReplayOptions, Strategy
+from tkg_incremental.training import StepLearner, TrainerSettings
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large everything is: the paper's setting by default.
+    """Sizes of all benchmarks; by default the paper's setting.
 
     Args:
         hidden_channels: Width of the vectors.
-        negatives: Negatives a side for current facts.
-        replay_negatives: Negatives a side for replayed facts.
+        negatives: Negatives per query for current facts.
+        replay_negatives: Negatives per query for replayed facts.
         replay_size: Replayed facts.
-        graphs: Entities of the graphs on which the same change is learnt.
+        graphs: Numbers of entities of the graphs on which the same change is learnt.
         changed: Facts added to and deleted from each of them.
         queries: Queries to rank against a large table.
         candidates: Rows of that table.
         peer_entities: Entities of the static graph that peers rank.
         peer_facts: Its train facts, all of them in the filter.
         peer_triples: Its test facts, which are ranked.
+        day_facts: Train facts of the graph at day granularity.
+        day_steps: Its number of days.
+        day_entities: Its entities.
     """
 
     hidden_channels: int = 128
@@ -48,6 +51,14 @@ class Sizes:
     peer_entities: int = 8_349
     peer_facts: int = 32_000
     peer_triples: int = 2_000
+    day_facts: int = 200_000
+    day_steps: int = 3_650
+    day_entities: int = 20_000
+
+    @property
+    def replay(self) -> ReplayOptions:
+        """The replay of TIE with these sizes."""
+        return ReplayOptions(size=self.replay_size, negatives=self.replay_negatives)
 
 
 TINY = Sizes(
@@ -62,17 +73,20 @@ TINY = Sizes(
     peer_entities=100,
     peer_facts=400,
     peer_triples=40,
+    day_facts=500,
+    day_steps=40,
+    day_entities=60,
 )
 TINY_GRAPH = {"num_entities": 200, "num_relations": 4, "num_steps": 10}
 
 
 class Lab:
-    """Data and models for the benchmarks, made when first asked for.
+    """Data and models for the benchmarks, made when they are first needed.
 
     Args:
         root: Folder of the datasets.
-        quick: Tiny sizes and a synthetic graph in the place of Wikidata12k: shows that everything runs, and no more.
-        threads: Threads of torch, here and in the processes that are started.
+        quick: Tiny sizes and a synthetic graph instead of Wikidata12k, to check that all benchmarks run.
+        threads: Threads of torch in this process and in those it starts.
     """
 
     def __init__(self, root: str | Path = "data", quick: bool = False, threads: int | None = None) -> None:
@@ -85,7 +99,7 @@ class Lab:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """How another process opens the same dataset."""
+        """Arguments with which another process opens the same dataset."""
         name = "SyntheticTKG" if self.quick else "Wikidata12k"
         return {"dataset": name, "root": str(self._root / name), "options": TINY_GRAPH if self.quick else {}}
 
@@ -96,7 +110,7 @@ class Lab:
         try:
             return kind(recipe["root"], **recipe["options"])
         except DownloadError as error:
-            raise Unavailable(f"{recipe['dataset']} cannot be had ({str(error).splitlines()[0]})") from error
+            raise Unavailable(f"{recipe['dataset']} is not available ({str(error).splitlines()[0]})") from error
 
     @property
     def time(self) -> int:
@@ -111,7 +125,7 @@ class Lab:
             self.dataset,
             strategy,
             device="cpu",
-            settings=LearningSettings(optimizer=optimizer),
+            settings=TrainerSettings(LearningSettings(optimizer=optimizer)),
             callbacks=[],
         )
 
@@ -122,12 +136,12 @@ class Lab:
     # Timing --------------------------------------------------------------------------------------------
 
     def time_work(self, work: Work, reference: Work | None = None, long: bool = False) -> Timing:
-        """Rounds of the work and its reference in turn; a ``long`` work takes many seconds and fewer rounds."""
+        """Rounds of the work and its reference in turn; ``long`` work takes many seconds and gets fewer rounds."""
         if self.quick:
             return interleave(work, reference, rounds=(1, 2), budget=0.0)
         return interleave(work, reference, rounds=(3, 5) if long else (5, 25), warm=not long)
 
     @property
     def processes(self) -> int:
-        """How many times to start a process that can measure only once."""
+        """Number of processes to start if each can measure only once."""
         return 1 if self.quick else 5

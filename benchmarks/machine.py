@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""The machine that the benchmarks ran on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tkg_incremental.ops import native
 
 
 def product_speed() -> float:
-    """GFLOP/s of one large product, the median of a few: what "bare" means on this machine today."""
+    """GFLOP/s of one large product, the median of five."""
     query, table = torch.rand(2048, 128), torch.rand(12554, 128)
     out = torch.empty(2048, 12554)
     timing = interleave(lambda: torch.mm(query, table.t(), out=out), rounds=(5, 5))
@@ -25,7 +25,7 @@ def product_speed() -> float:
 
 
 def describe(threads: int, keeps_freed_memory: bool) -> dict[str, Any]:
-    """The machine, the versions, and how busy it was."""
+    """The machine, the versions, and the load."""
     return {
         "cpu": _first("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
         "vector unit": torch.backends.cpu.get_cpu_capability(),

@@ -1,4 +1,4 @@
-"""What a user would pick instead, at the same work: static ComplEx with the same weights, on the same triples."""
+"""Other libraries at the same work: static ComplEx with the same weights on the same triples."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tkg_incremental.metrics import Evaluator, hits_at
 from tkg_incremental.models import Static, TKGModel
 from tkg_incremental.ops.ranking import count_ranks
 
-# Theirs at their best: PyKEEN's speed hardly depends on the batch from 32 to 500, and PyG takes one triple at a time in
-# any case, here against all entities at once.
+# Their best settings: PyKEEN's speed hardly depends on the batch size from 32 to 500, and PyG takes one triple at a
+# time in any case, here against all entities at once.
 _PYKEEN_BATCH, _PYG_BATCH = 64, 20_000
 
 
 @cache
 def _problem(lab: Lab) -> tuple[SyntheticTKG, TKGModel]:
-    """A static graph and a model: its weights are random, which costs the same as trained ones."""
+    """A static graph and a model with random weights, which cost the same as trained ones."""
     sizes = lab.sizes
     dataset = SyntheticTKG(
         num_entities=sizes.peer_entities,
@@ -48,7 +48,7 @@ def pykeen(lab: Lab) -> Measurement:
         logging.getLogger(name).setLevel(logging.ERROR)
     dataset, model = _problem(lab)
     line = dataset.timeline
-    train, test = line.train.rows[:, :3], line.test.rows[:, :3].contiguous()
+    train, test = line.train.facts[:, :3], line.test.facts[:, :3].contiguous()
     factory = CoreTriplesFactory.create(train, num_entities=line.num_entities, num_relations=line.num_relations)
     theirs = ComplEx(triples_factory=factory, embedding_dim=lab.sizes.hidden_channels // 2)
     for table, ours in zip(theirs.parameters(), model.parameters(), strict=True):
@@ -83,7 +83,7 @@ def pyg(lab: Lab) -> Measurement:
         (theirs.rel_emb_im, relations[1]),
     ):
         table.weight.data.copy_(ours)
-    rows = line.test.rows
+    rows = line.test.at(0)
     nothing = rows[:0, 0]
 
     def rank_theirs() -> float:
@@ -104,7 +104,7 @@ def pyg(lab: Lab) -> Measurement:
 
 
 def _must_agree(ours: float, theirs: float) -> None:
-    """The same weights must get the same metric, or it is not the same work; rounding may move a rank or two."""
+    """The same weights must give the same metric; rounding may change a rank or two."""
     if abs(ours - theirs) > 0.002 + 0.01 * abs(theirs):
         raise RuntimeError(f"the peer's metric is {theirs:.5f}, ours is {ours:.5f}: not the same work")
 

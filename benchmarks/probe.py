@@ -1,7 +1,7 @@
-"""Measuring in a fresh process: for set-up times, imports, and memory of its own.
+"""Measures in a fresh process: set-up times, imports, and memory.
 
-A probe is a generator of answers. Its process waits for a line before each answer after the first, so several
-probes can be alive and asked in turn.
+A probe is a generator of measurements. Its process waits for a line of input before each one but the first, so that
+several probes can take turns.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import Any
 Answers = Iterator[dict[str, float]]
 
 
-# The probes: what they import is part of what they measure, so they import inside. ---------------------
+# The probes. Imports are part of what they measure, so that they import inside. ---------------------
 
 
 def first_batch(dataset: str, root: str, options: dict[str, Any], hidden_channels: int) -> Answers:
-    """Seconds of the imports, and from there to the losses of TIE's first batch, with the dataset in its cache."""
+    """Seconds of the imports, and then to the losses of TIE's first batch, with the dataset in its cache."""
     begin = time.perf_counter()
     import torch
 
-    torch_is_there = time.perf_counter()
+    torch_imported = time.perf_counter()
     from tkg_incremental import IncrementalTrainer, datasets
     from tkg_incremental.ops.memory import keep_freed_memory
     from tkg_incremental.registry import make_model
-    from tkg_incremental.strategies import TIE, Step, Strategy, Term
+    from tkg_incremental.strategies import TIE, Strategy, Term
 
     class Reached(Exception):
         pass
 
     class Alarm(Term):  # the last term of the loss: the others have been computed for the first batch
-        def losses(self, step: Step, rows: torch.Tensor) -> dict[str, torch.Tensor]:
+        def losses(self, encoded: Any, context: Any) -> dict[str, torch.Tensor]:
             raise Reached
 
     imported = time.perf_counter()
@@ -51,7 +51,7 @@ def first_batch(dataset: str, root: str, options: dict[str, Any], hidden_channel
         learner._train()
     except Reached:
         reached = time.perf_counter()
-    yield {"torch": torch_is_there - begin, "imports": imported - begin, "setup": reached - imported}
+    yield {"torch": torch_imported - begin, "imports": imported - begin, "setup": reached - imported}
 
 
 def epochs(
@@ -64,15 +64,24 @@ def epochs(
     shared: bool,
     pool: bool,
 ) -> Answers:
-    """Seconds of one epoch of TIE after another on a synthetic graph, and the memory they take beside the tables."""
+    """Seconds of consecutive epochs of TIE on a synthetic graph, and the memory they need beside the tables."""
     from benchmarks import memory
     from tkg_incremental import IncrementalTrainer
     from tkg_incremental.datasets import SyntheticTKG
     from tkg_incremental.models import DE
     from tkg_incremental.ops.memory import keep_freed_memory
-    from tkg_incremental.strategies import Added, Deleted, Drift, Forget, Link, Replay, Replayed, Strategy
+    from tkg_incremental.strategies import (
+        Added,
+        CrossEntropy,
+        Deleted,
+        DeletedFacts,
+        Replay,
+        Replayed,
+        Strategy,
+        TemporalRegularization,
+    )
+    from tkg_incremental.training import TrainerSettings
 
-    # Few steps: it is entities we want, and each fact has a row at every step it holds.
     dataset = SyntheticTKG(
         num_entities=entities,
         num_steps=5,
@@ -83,21 +92,21 @@ def epochs(
         test=0.01,
     )
     terms = [
-        Link(Added(), negatives, shared),
-        Drift(),
-        Forget(Deleted(limit=changed)),
+        CrossEntropy(Added(), negatives, shared),
+        TemporalRegularization(),
+        DeletedFacts(Deleted(limit=changed)),
         Replay(Replayed(size=replay_size), replay_negatives, shared),
     ]
     strategy = Strategy(terms, "TIE")
     model = DE.from_dataset(dataset, hidden_channels)
-    whom = {} if pool else {"negative_pool": None}
-    trainer = IncrementalTrainer(model, dataset, strategy, device="cpu", callbacks=[], **whom)
+    settings = TrainerSettings() if pool else TrainerSettings(negative_pool=None)
+    trainer = IncrementalTrainer(model, dataset, strategy, device="cpu", settings=settings, callbacks=[])
     step = dataset.timeline.base_step
 
     def learner() -> Any:
         return trainer.learner(step)
 
-    # What the facts are looked up in is made once for all steps and grows with the facts: it stands before we count.
+    # The indices of the facts are made once for all steps and grow with the facts: they are not counted.
     learner()._train()
     memory.trim()
     before = memory.resident()
@@ -109,11 +118,11 @@ def epochs(
         begin = time.perf_counter()
         learning._train()
         seconds = time.perf_counter() - begin
-        yield {"seconds": seconds, "extra": memory.peak() - before, "tables": tables, "rows": learning.rows}
+        yield {"seconds": seconds, "extra": memory.peak() - before, "tables": tables}
 
 
 def ranking(queries: int, candidates: int, hidden_channels: int) -> Answers:
-    """Seconds of ranking against a large table, of its bare product, and the memory that ranking takes beside it."""
+    """Seconds of ranking against a large table and of the bare product, and the memory that ranking needs beside it."""
     import torch
 
     from benchmarks import memory
@@ -129,7 +138,7 @@ def ranking(queries: int, candidates: int, hidden_channels: int) -> Answers:
     def rank(count: int = queries) -> None:
         count_ranks(query[:count], table, torch.arange(count), answer[:count], (nothing, nothing), "dot")
 
-    rank(1)  # loads what is loaded on first use
+    rank(1)  # compiles and loads what is needed on first use
     memory.trim()
     before = memory.resident()
     memory.reset_peak()
@@ -152,14 +161,68 @@ def ranking(queries: int, candidates: int, hidden_channels: int) -> Answers:
         yield {"seconds": ranked - begin, "bare": time.perf_counter() - ranked, "extra": extra}
 
 
-PROBES: dict[str, Callable[..., Answers]] = {"first_batch": first_batch, "epochs": epochs, "ranking": ranking}
+def days(facts: int, steps: int, entities: int, hidden_channels: int) -> Answers:
+    """Seconds and peak memory of a graph at day granularity: loading it, the base model, a TIE step and evaluations."""
+    import tempfile
+
+    from benchmarks import memory
+    from tkg_incremental import IncrementalTrainer
+    from tkg_incremental.datasets import SyntheticTKG
+    from tkg_incremental.models import DE
+    from tkg_incremental.ops.memory import keep_freed_memory
+    from tkg_incremental.strategies import TIE
+
+    found: dict[str, float] = {}
+
+    def measure(name: str, work: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        result = work()
+        found[name] = time.perf_counter() - begin
+        found[f"{name} MB"] = memory.peak() - before
+        return result
+
+    memory.trim()
+    before = memory.resident()
+    with tempfile.TemporaryDirectory() as root:
+        # A tenth of the facts hold at a time; the others begin evenly over the steps.
+        current = facts // 10
+        options = {"facts_per_step": current, "added_per_step": (facts - current) // (steps - 1)}
+        sizes = {"num_entities": entities, "num_relations": 20, "num_steps": steps}
+        measure("build", lambda: SyntheticTKG(root, **sizes, **options))
+        memory.trim()
+        memory.reset_peak()
+        dataset = measure("load", lambda: SyntheticTKG(root, **sizes, **options))
+    keep_freed_memory()
+    timeline = dataset.timeline
+    step = timeline.base_step
+    trainer = IncrementalTrainer(DE.from_dataset(dataset, hidden_channels), dataset, TIE(), device="cpu", callbacks=[])
+    learner = measure("base setup", trainer.base_learner)
+    measure("base epoch", learner._train)
+    measure("base validation", learner.validate)
+    found["base quads"] = learner.loader.num_quads
+    learner = measure("step setup", lambda: trainer.learner(step))
+    measure("first step epoch", learner._train)
+    measure("step epoch", learner._train)
+    measure("step validation", learner.validate)
+    found["step quads"] = learner.loader.num_quads
+    measure("evaluation", lambda: trainer.evaluator.evaluate(trainer.model, step))
+    found |= {"facts": len(timeline.train), "steps": timeline.num_steps, "entities": timeline.num_entities}
+    yield found
+
+
+PROBES: dict[str, Callable[..., Answers]] = {
+    "first_batch": first_batch,
+    "epochs": epochs,
+    "ranking": ranking,
+    "days": days,
+}
 
 
 # The process -------------------------------------------------------------------------------------------
 
 
 class Probe:
-    """A fresh process that answers.
+    """A fresh process that measures.
 
     Args:
         name: One of ``PROBES``.
@@ -180,7 +243,7 @@ class Probe:
         self._asked = False
 
     def ask(self) -> dict[str, float]:
-        """The next answer."""
+        """The next measurement."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if self._asked:
@@ -196,7 +259,7 @@ class Probe:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # closes its input, at which it ends
+        self._process.communicate()  # closes its input, so that it ends
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The results: as a table, as JSON, and as a page of the documentation."""
+"""Results as a table, as JSON, and as a page of the documentation."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PAGE = HERE.parent / "docs" / "performance.md"
 
 @dataclass(frozen=True)
 class Row:
-    """One benchmark and what it found.
+    """One benchmark and its result.
 
     Args:
         name: The benchmark.
-        published: What the released research code takes.
-        aims: What we want, in words.
-        measurement: What it found; :obj:`None` if it could not run.
-        met: Whether all aims are met; :obj:`None` where there are none, or sizes are not those they are for.
-        skipped: Why it could not run.
+        published: Time of the released research code.
+        aims: The aims in words.
+        measurement: The result; :obj:`None` if it could not run.
+        met: Whether all aims are met; :obj:`None` without aims or with other sizes than theirs.
+        skipped: Reason why it could not run.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def cells(self) -> list[str]:
-        """Work, ours, reference, its value, ratio, aim, met: what every table shows."""
+        """Work, ours, reference, its value, ratio, aim, met: the columns of every table."""
         found = self.measurement
         if found is None:
             return [self.name, f"skipped: {self.skipped}", "", "", "", self.aims, ""]
@@ -62,7 +62,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def table(rows: list[Row]) -> str:
-    """For a terminal: what was done on a line of its own, because it is long."""
+    """A table for a terminal; the description is on its own line, because it is long."""
     lines = []
     for row in rows:
         work, ours, reference, takes, ratio, aims, verdict = row.cells
@@ -80,7 +80,7 @@ def save(rows: list[Row], machine: dict[str, Any], path: Path) -> None:
 
 
 def load(path: Path) -> tuple[list[Row], dict[str, Any]]:
-    """Reads what :func:`save` wrote."""
+    """Reads a file of :func:`save`."""
     state = json.loads(path.read_text(encoding="utf-8"))
     rows = []
     for fields in state["rows"]:
@@ -90,7 +90,7 @@ def load(path: Path) -> tuple[list[Row], dict[str, Any]]:
 
 
 def page(rows: list[Row], machine: dict[str, Any]) -> str:
-    """The page of the documentation: a text with tables put in, one for each family and one for the machine."""
+    """The page of the documentation: a template with one table per family and one for the machine."""
     text = TEMPLATE.read_text(encoding="utf-8")
     filled = {"machine": _markdown([[name, str(value)] for name, value in machine.items()], ["machine", ""])}
     for row in rows:
@@ -112,7 +112,7 @@ def page(rows: list[Row], machine: dict[str, Any]) -> str:
 
 
 def _markdown(lines: list[list[str]], headers: list[str]) -> str:
-    # A column that nobody fills is left out.
+    # Empty columns are left out.
     used = [i for i, header in enumerate(headers) if i == 0 or not header or any(line[i] for line in lines)]
     picked = [[line[i] for i in used] for line in [headers, ["---"] * len(headers), *lines]]
     return "\n".join(f"| {' | '.join(line)} |" for line in picked)

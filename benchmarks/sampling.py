@@ -1,4 +1,4 @@
-"""Drawing negatives."""
+"""Negative sampling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 
 from benchmarks.harness import Benchmark, Measurement, in_seconds
 from benchmarks.lab import Lab
-from tkg_incremental.sampling import NegativeSampler
+from tkg_incremental.loader import NegativeSampler
+from tkg_incremental.ops.answers import TIME
 
 _BATCH = 2048
 
@@ -17,15 +18,15 @@ def negatives(lab: Lab, replayed: bool) -> Measurement:
     line = lab.dataset.timeline
     count = lab.sizes.replay_negatives if replayed else lab.sizes.negatives
     generator = torch.Generator().manual_seed(0)
-    history = line.observed.between(0, lab.time)
-    rows = history[torch.randperm(len(history), generator=generator)[:_BATCH]]
+    quads = line.observed.between(0, lab.time).sample(_BATCH, generator)
+    quads = quads[torch.argsort(quads[:, TIME], stable=True)]
     sampler, known = NegativeSampler(line), int(line.num_known[lab.time])
     timing = lab.time_work(
-        lambda: sampler(rows, "tail", count, generator),
-        lambda: torch.randint(known, (len(rows), count), generator=generator),
+        lambda: sampler.draw(quads, count, generator),
+        lambda: torch.randint(known, (2 * len(quads), count), generator=generator),
     )
-    work = f"{count} negatives, never a true answer, for each of {len(rows):,} rows of mixed times"
-    return in_seconds(work, timing, "one `torch.randint` of as many")
+    work = f"{count} negatives per query, without true answers, for {len(quads):,} quads of mixed times"
+    return in_seconds(work, timing, "one `torch.randint` of the same size")
 
 
 BENCHMARKS = [

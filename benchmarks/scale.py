@@ -1,4 +1,4 @@
-"""Large graphs: learning costs what changed, and ranking takes bounded memory."""
+"""Large graphs: the cost of learning follows the change, and ranking needs bounded memory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from benchmarks.probe import Probe
 _ROUNDS = 7
 
 
-# How negatives are had.
-_OWN = "each row its own negatives"
-_SHARED = "negatives shared by the rows of a time"
-_EVERYBODY = "each row its own negatives, from everybody instead of a pool"
+# How negatives are drawn.
+_OWN = "own negatives for each query"
+_SHARED = "negatives shared by the quads of a time"
+_NO_POOL = "own negatives for each query, from all entities instead of a pool"
 
 
 @cache
 def _epochs(lab: Lab, kind: str) -> list[list[dict[str, float]]]:
-    """Answers of a process for each size of graph, all alive at once and asked in turn."""
+    """Measurements of a process for each size of graph; the processes take turns."""
     sizes = lab.sizes
     options = {
         "changed": sizes.changed,
@@ -31,11 +31,11 @@ def _epochs(lab: Lab, kind: str) -> list[list[dict[str, float]]]:
         "replay_negatives": sizes.replay_negatives,
         "hidden_channels": sizes.hidden_channels,
         "shared": kind == _SHARED,
-        "pool": kind != _EVERYBODY,
+        "pool": kind != _NO_POOL,
     }
     with ExitStack() as stack:
         probes = [stack.enter_context(Probe("epochs", lab.threads, entities=n, **options)) for n in sizes.graphs]
-        # The first is not timed: some still make their graph then.
+        # The first round is not timed: some processes still make their graph.
         rounds = [[probe.ask() for probe in probes] for _ in range(1 + (1 if lab.quick else _ROUNDS))]
     return [list(answers) for answers in zip(*rounds, strict=True)]
 
@@ -46,7 +46,7 @@ def epoch(lab: Lab, graph: int, kind: str = _OWN) -> Measurement:
     sizes = lab.sizes
     work = (
         f"one TIE epoch ({sizes.changed} added + {sizes.changed} deleted + {sizes.replay_size:,} replayed facts) on "
-        f"{sizes.graphs[graph]:,} entities, DE, rowwise optimiser, {kind}"
+        f"{sizes.graphs[graph]:,} entities, DE, rowwise optimizer, {kind}"
     )
     return in_seconds(work, timing, f"the same on {sizes.graphs[0]:,} entities")
 
@@ -87,17 +87,17 @@ def ranking_memory(lab: Lab) -> Measurement:
 BENCHMARKS = [
     Benchmark("scale/epoch-100k", partial(epoch, graph=1)),
     Benchmark("scale/epoch-1m", partial(epoch, graph=2), (ratio_at_most(1.5),)),
-    # 10% for what an allocator keeps for itself.
+    # 10% for the overhead of the allocator.
     Benchmark("scale/epoch-memory", epoch_memory, (ratio_at_most(1.1),)),
     # In a small graph the change cannot touch as many rows as it does in a large one.
     Benchmark("scale/epoch-memory-100k", partial(epoch_memory, graph=1), (ratio_at_most(1.1),)),
-    # Of each touched row something is kept until the step ends: it is bounded, too.
+    # Former values of touched rows are kept until the step ends.
     Benchmark("scale/epochs-memory", partial(epoch_memory, epochs=1 + _ROUNDS)),
     Benchmark("scale/shared-epoch-1m", partial(epoch, graph=2, kind=_SHARED), (ratio_at_most(1.5),)),
     Benchmark("scale/shared-epoch-memory", partial(epoch_memory, kind=_SHARED), (ratio_at_most(1.1),)),
-    # What the pool is for.
-    Benchmark("scale/everybody-epoch-1m", partial(epoch, graph=2, kind=_EVERYBODY)),
-    Benchmark("scale/everybody-epoch-memory", partial(epoch_memory, kind=_EVERYBODY)),
+    # For comparison: without a pool.
+    Benchmark("scale/no-pool-epoch-1m", partial(epoch, graph=2, kind=_NO_POOL)),
+    Benchmark("scale/no-pool-epoch-memory", partial(epoch_memory, kind=_NO_POOL)),
     Benchmark("scale/ranking", ranking, (ratio_at_most(2.0),)),
     Benchmark("scale/ranking-memory", ranking_memory, (at_most(256),)),
 ]

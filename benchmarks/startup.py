@@ -1,4 +1,4 @@
-"""Before anything is learnt."""
+"""Time until training begins."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from benchmarks.probe import Probe
 
 @cache
 def _starts(lab: Lab) -> list[dict[str, float]]:
-    """Fresh processes, one after the other."""
-    assert len(lab.dataset) > 0  # makes the cache that the processes open
+    """Measurements of fresh processes, one after the other."""
+    assert len(lab.dataset) > 0  # creates the cache that the processes open
     answers = []
     for _ in range(lab.processes):
         with Probe("first_batch", lab.threads, hidden_channels=lab.sizes.hidden_channels, **lab.recipe) as probe:

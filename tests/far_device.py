@@ -1,8 +1,8 @@
-"""A device that is not the CPU, for machines that have no other: tensors with the label of another device.
+"""A simulated device, for machines without a GPU: tensors with the label of another device.
 
-They hold their values on the CPU, and every operation of torch is run there; but torch, and the code under test, see a
-device called ``far``. What no GPU would do is refused: an operation on tensors of two devices. What a GPU would have
-to be waited for is counted: values, or sizes that depend on values, that the host asks for.
+Their values are stored on the CPU, and every operation runs there; but torch, and the code under test, see a device
+called ``far``. Operations on tensors of two devices are refused, as on a GPU. Operations that the host would have to
+wait for on a GPU are counted: reading values, and sizes that depend on values.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 DEVICE = "far"
-#: Whether this version of torch has what is needed.
+#: Whether this version of torch supports backends in Python.
 AVAILABLE = hasattr(backend_registration, "_setup_privateuseone_for_python_backend")
-# Once: looking for doctests, pytest imports this file a second time, under another name.
+# Once: pytest imports this file a second time under another name when it collects doctests.
 if AVAILABLE and not hasattr(torch.Tensor, f"is_{DEVICE}"):
     backend_registration._setup_privateuseone_for_python_backend(DEVICE)
 
@@ -34,11 +34,11 @@ _TRANSFERS = {aten._to_copy.default, aten.copy_.default, aten.lift_fresh.default
 
 
 class DeviceMixError(RuntimeError):
-    """Tensors of two devices met in one operation."""
+    """An operation on tensors of two devices."""
 
 
 class FarTensor(Tensor):
-    """A tensor with its values here and its label there."""
+    """A tensor with values on the CPU and the label of another device."""
 
     here: Tensor
 
@@ -60,7 +60,7 @@ class FarTensor(Tensor):
 
 
 class FarAway(TorchDispatchMode):
-    """Runs operations on the values, and labels what comes of them."""
+    """Runs operations on the CPU, and labels their results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,13 +76,13 @@ class FarAway(TorchDispatchMode):
         if wanted is not None and torch.device(wanted).type == DEVICE:
             kwargs["device"] = torch.device("cpu")
         goes_far = bool(far) if wanted is None else torch.device(wanted).type == DEVICE
-        # A single number may come from the host; it goes along with the command.
+        # A single number may come from the host; it is an argument of the kernel.
         if far and func not in _TRANSFERS and any(value.dim() > 0 for value in near):
             raise DeviceMixError(f"{name}: {[(str(value.device), list(value.shape)) for value in tensors]}")
         if far:
             self._count(func, name, args, kwargs, goes_far)
         found = func(*tree_map(_here, args), **tree_map(_here, kwargs))
-        if name.endswith("_") and found is not None:  # in place
+        if name.endswith("_") and not name.endswith("__") and found is not None:  # in place, unlike __rshift__
             return args[0]
         given = {id(value.here): value for value in far}
         return tree_map(lambda value: _there(value, given) if goes_far else value, found)
@@ -97,7 +97,7 @@ class FarAway(TorchDispatchMode):
 
 
 class _OutOfReach(TorchFunctionMode):
-    """What a dispatch mode does not get to see: ``torch.tensor(…, device=…)`` and ``tolist``."""
+    """Handles what a dispatch mode does not see: ``torch.tensor(…, device=…)`` and ``tolist``."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -110,7 +110,7 @@ class _OutOfReach(TorchFunctionMode):
 
 @contextmanager
 def far_away() -> Iterator[FarAway]:
-    """Makes the device known, and counts what the host waits for."""
+    """Enables the device, and counts what the host waits for."""
     with FarAway() as mode, _OutOfReach():
         yield mode
 

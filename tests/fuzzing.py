@@ -1,4 +1,4 @@
-"""How hard to try: a few fixed examples with the other tests, very many random ones in ``make fuzz``."""
+"""Number of examples of fuzz tests: a few fixed ones in the test suite, many random ones in ``make fuzz``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Made = TypeVar("Made")
 
 
 def tries(few: int) -> Callable[[Any], Any]:
-    """Settings for a test whose every example takes a while, or writes files.
+    """Settings for a test whose examples are slow or write files.
 
     Args:
-        few: How many examples to try when in a hurry; always the same ones.
+        few: Number of examples in the test suite; always the same ones.
     """
     calm = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
     if settings.get_current_profile_name() == "fuzz":
@@ -23,11 +23,11 @@ def tries(few: int) -> Callable[[Any], Any]:
 
 
 def attempt(work: Callable[[], Made], *refusals: type[BaseException]) -> tuple[Made | None, Any]:
-    """What comes of the work, or the error if it is one of those that users are told of; any other is raised.
+    """Calls a function and returns its result and the error, one of them :obj:`None`; unexpected errors are raised.
 
     Args:
-        work: What to try.
-        refusals: The errors that are allowed.
+        work: The function.
+        refusals: The expected errors.
     """
     try:
         return work(), None

@@ -1,7 +1,7 @@
-"""Groups of real processes that do tasks together, forked from a process that has imported everything.
+"""Groups of real processes that run tasks together, forked from a process that has imported everything.
 
-Usage: ``python process_group.py TASKS OUT SIZES TASK …``, with ``TASKS`` a file whose function ``TASK`` takes a world.
-What each process of each group returns is left in ``OUT/TASK-SIZE-RANK.pt``.
+Usage: ``python process_group.py TASKS OUT SIZES TASK …``, with ``TASKS`` a file whose function ``TASK`` takes a
+communicator. The return value of each process of each group is saved as ``OUT/TASK-SIZE-RANK.pt``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 
 def run_groups(folder: Path, sizes: Sequence[int], tasks: Sequence[str]) -> None:
-    """Gives each task to groups of some sizes, one after the other."""
+    """Runs each task in groups of several sizes, one after the other."""
     folder.mkdir()
     command = [sys.executable, __file__, str(HERE / "distributed" / "tasks.py"), str(folder)]
     done = subprocess.run(
@@ -28,14 +28,14 @@ def run_groups(folder: Path, sizes: Sequence[int], tasks: Sequence[str]) -> None
         env={**os.environ, "OMP_NUM_THREADS": "1", "TASK_FOLDER": str(folder)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
 
 
 def read_groups(folder: Path, sizes: Sequence[int], task: str) -> dict[int, list[Any]]:
-    """What the processes of each size of group returned from a task, by rank, without those that were killed."""
+    """The return values of a task by size of the group and by rank, without those of killed processes."""
     import torch
 
     files = {size: [folder / f"{task}-{size}-{rank}.pt" for rank in range(size)] for size in sizes}
@@ -49,7 +49,7 @@ def free_port() -> int:
 
 
 def fork_group(work: Callable[[], None], size: int) -> list[int]:
-    """Runs the work in ``size`` processes that find each other; their exit codes, negative for a signal."""
+    """Runs a function in ``size`` connected processes and returns their exit codes, negative for a signal."""
     variables = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     children = []
     for rank in range(size):
@@ -69,7 +69,7 @@ def fork_group(work: Callable[[], None], size: int) -> list[int]:
 def main(file: str, folder: str, sizes: list[int], tasks: list[str]) -> int:
     import torch
 
-    from tkg_incremental.distributed import join
+    from tkg_incremental.distributed import connect
 
     specification = importlib.util.spec_from_file_location("tasks", file)
     assert specification is not None
@@ -81,9 +81,9 @@ def main(file: str, folder: str, sizes: list[int], tasks: list[str]) -> int:
         for size in sizes:
 
             def work(task: str = task, size: int = size) -> None:
-                world = join(timeout=30)
-                torch.save(getattr(module, task)(world), Path(folder) / f"{task}-{size}-{world.rank}.pt")
-                world.leave()
+                communicator = connect(timeout=30)
+                torch.save(getattr(module, task)(communicator), Path(folder) / f"{task}-{size}-{communicator.rank}.pt")
+                communicator.shutdown()
 
             if not {0, -signal.SIGKILL} >= set(fork_group(work, size)):
                 return 1

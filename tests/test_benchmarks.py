@@ -112,8 +112,8 @@ def test_data_that_cannot_be_had_is_said_in_the_row(tmp_path, monkeypatch):
     wanted = next(benchmark for benchmark in BENCHMARKS if benchmark.name == "training/tie-de")
     row = run(wanted, Lab(tmp_path / "data"))
     assert row.measurement is None
-    assert row.skipped.startswith("Wikidata12k cannot be had")
-    assert "skipped: Wikidata12k cannot be had" in report.table([row])
+    assert row.skipped.startswith("Wikidata12k is not available")
+    assert "skipped: Wikidata12k is not available" in report.table([row])
 
 
 def test_a_probe_that_fails_is_not_waited_for():

@@ -1,4 +1,4 @@
-"""Every public name of the learning core is tested and documented; models and strategies say where they come from."""
+"""Every public name of the learning core has tests and documentation; models and strategies cite their sources."""
 
 import inspect
 import re
@@ -7,16 +7,16 @@ from types import ModuleType
 
 import pytest
 
-from tkg_incremental import metrics, models, sampling, strategies, training
+from tkg_incremental import loader, metrics, models, optim, strategies, training
 from tkg_incremental.strategies import View
 
-PACKAGES: list[ModuleType] = [metrics, models, sampling, strategies, training]
+PACKAGES: list[ModuleType] = [loader, metrics, models, optim, strategies, training]
 EVERYTHING = [(package, name) for package in PACKAGES for name in package.__all__]
 
-# Where something is from: a paper, a formula of one, or a class that says so itself.
-CITATION = re.compile(r"<https?://|:math:|\.\. math::|:class:`~?tkg_incremental\.")
-# What others are built from, and views, which pick rows and compute nothing.
-BASES = {"Answer", "Decoder", "Encoder", "Step", "Strategy", "Term"}
+# A paper, a formula, or another class of the package that cites one.
+CITATION = re.compile(r"<https?://|:math:|\.\. math::|:(?:class|func):`~?tkg_incremental\.")
+# Base classes, options and views, which select quads and compute nothing.
+BASES = {"Answer", "Decoder", "Encoder", "ReplayOptions", "Strategy", "Term", "TrainingContext"}
 CITED = [
     kind
     for package in (models, strategies)
@@ -37,10 +37,10 @@ def test_it_is_documented(package: ModuleType, name: str) -> None:
     item = getattr(package, name)
     if inspect.isclass(item) or inspect.isfunction(item):
         assert item.__doc__, f"{name} has no docstring"
-        # What dataclasses write when there is none.
+        # The docstring that dataclasses write if there is none.
         assert not item.__doc__.startswith(f"{name}("), f"{name} has no docstring"
 
 
 @pytest.mark.parametrize("kind", CITED, ids=lambda kind: kind.__name__)
-def test_it_says_where_it_comes_from(kind: type) -> None:
+def test_it_cites_its_source(kind: type) -> None:
     assert CITATION.search(kind.__doc__ or ""), f"the docstring of {kind.__name__} cites no paper and gives no formula"

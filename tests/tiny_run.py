@@ -1,4 +1,4 @@
-"""A run of a second from raw files to metrics, for tests that interrupt, damage or repeat it."""
+"""A run of about a second from raw files to metrics, for tests that interrupt, damage or repeat it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import torch
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.datasets.atise import ATISEDataset
 from tkg_incremental.models import DE, HyTE, load_model
-from tkg_incremental.strategies import AGEM, TIE, Strategy
+from tkg_incremental.strategies import AGEM, TIE, ReplayOptions, Strategy
+from tkg_incremental.training import BaseSettings, TrainerSettings
 
 FIRST, YEARS, ENTITIES = 1990, 10, 30
 
 
 def raw_files() -> dict[str, str]:
-    """Enough dates in every year to make it a step; the padding makes downloads of several chunks."""
+    """Every year has enough dates to be a step; the padding gives downloads of several chunks."""
     source = random.Random(0)
 
     def facts(count: int) -> str:
@@ -53,43 +54,69 @@ class Tiny(ATISEDataset):
 
 
 def write_mirror(folder: Path) -> Path:
-    """Puts the raw files where downloads can come from."""
+    """Writes the raw files as a mirror for downloads."""
     (folder / "tiny").mkdir(parents=True)
     for name, content in FILES.items():
         (folder / "tiny" / name).write_bytes(content.encode())
     return folder
 
 
-#: Both encoders, both optimisers, gradients of both kinds, negatives from a pool and from everybody.
-CASES = ("DE rowwise", "HyTE published", "DE published", "HyTE rowwise", "DE rowwise A-GEM")
+#: Both encoders, all optimizers, gradients of both kinds, negatives from a pool and from all entities.
+CASES = ("DE rowwise", "HyTE published", "DE published", "HyTE rowwise", "DE rowwise A-GEM", "DE adagrad")
 
 
-def make_trainer(case: str, dataset: Tiny, run_dir: Path | None, **options: Any) -> IncrementalTrainer:
+def learning_for(optimizer: str) -> LearningSettings:
+    return LearningSettings(epochs=4, patience=2, batch_size=256, optimizer=optimizer, lr=0.02)
+
+
+def settings_for(case: str, base: dict[str, Any] | None = None, **options: Any) -> TrainerSettings:
+    """The settings of one of :data:`CASES`.
+
+    Args:
+        case: The case.
+        base: Options of :class:`BaseSettings`.
+        **options: Options of :class:`TrainerSettings`.
+    """
+    model, optimizer, *_ = case.split()
+    defaults: dict[str, Any] = {
+        "learning": learning_for(optimizer),
+        "negative_pool": None if optimizer == "published" else 10,
+        "checkpoint_every": 1,
+    }
+    negatives = {"negatives": "all" if model == "DE" else 20}
+    return TrainerSettings(base=BaseSettings(**{**negatives, **(base or {})}), **{**defaults, **options})
+
+
+def make_trainer(
+    case: str,
+    dataset: Tiny,
+    run_dir: Path | None,
+    settings: TrainerSettings | None = None,
+    checkpoint_every: int = 1,
+    **options: Any,
+) -> IncrementalTrainer:
     """The trainer of one of :data:`CASES`."""
-    model, optimizer, *rest = case.split()
-    strategy: Strategy = TIE(negatives=10, replay_negatives=5, replay_size=200, window=3)
+    model, _, *rest = case.split()
+    strategy: Strategy = TIE(negatives=10, replay=ReplayOptions(size=200, negatives=5), window=3)
     if rest == ["A-GEM"]:
-        strategy = AGEM(window=3, replay_size=200)
+        strategy = AGEM(window=3, replay=ReplayOptions(size=200))
     return IncrementalTrainer(
         {"DE": DE, "HyTE": HyTE}[model].from_dataset(dataset, hidden_channels=8),
         dataset,
-        strategy,
+        options.pop("strategy", strategy),
+        run_dir,
         **{
-            "run_dir": run_dir,
             "seed": 3,
             "device": "cpu",
-            "settings": LearningSettings(epochs=4, patience=2, batch_size=256, optimizer=optimizer, lr=0.02),
-            "base_negatives": "all" if model == "DE" else 20,
-            "negative_pool": 10 if optimizer == "rowwise" else None,
+            "settings": settings or settings_for(case, checkpoint_every=checkpoint_every),
             "callbacks": [],
-            "checkpoint_every": 1,
             **options,
         },
     )
 
 
 def outcome(run_dir: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """What a run found, apart from how long it took, and its weights."""
+    """The metrics of a run without its durations, and its weights."""
     metrics = json.loads((run_dir / "metrics.json").read_text())
     for record in [metrics["summary"], *metrics["steps"]]:
         del record["epoch_seconds"]
@@ -97,7 +124,7 @@ def outcome(run_dir: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
 
 
 def same_bits(one: Path, other: Path) -> bool:
-    """Whether two runs ended alike to the last bit."""
+    """Whether two runs have the same metrics and weights, to the last bit."""
     (metrics, weights), (others, theirs) = outcome(one), outcome(other)
     return (
         json.dumps(metrics) == json.dumps(others)

@@ -56,7 +56,8 @@ def test_awkward_names_and_entities_without_facts(tmp_path: Path) -> None:
     names = ["a\tb", 'say "hi"', "two\nlines", "日本", "re\rturn", "=cmd|x"]
     model = HyTE(6, 1, 2, hidden_channels=4)
     axis = TimeAxis.from_instants([1990, 1991])
-    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, torch.tensor([0, 1, 2, 0, 0, 0]))
+    facts = torch.empty(0, 5, dtype=torch.int32)
+    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, torch.tensor([0, 1, 2, 0, 0, 0]), facts)
     save_model(model, tmp_path / "run" / "model.pt")
     assert main(["export", str(tmp_path / "run"), "--to", str(tmp_path), "--format", "numpy"]) == 0
     _, *rows = read_tsv(tmp_path / "entities.tsv")

@@ -28,7 +28,7 @@ def test_answers_are_those_of_the_model(runs: dict[str, Path], capsys: pytest.Ca
     lines = capsys.readouterr().out.splitlines()
     expected = load_model(runs["tie-0"] / "model.pt").query(None, "leads", "Aland", "2021", k=3)
     assert lines[0] == "? · leads · Aland"
-    assert lines[1].split() == ["2021", "score"]
+    assert lines[1].split() == ["2021", "probability", "known"]
     assert [line.split()[0] for line in lines[3:]] == ["1", "2", "3"]
     for line, answer in zip(lines[3:], expected, strict=True):
         assert answer.name in line
@@ -38,7 +38,7 @@ def test_several_times_side_by_side(runs: dict[str, Path], capsys: pytest.Captur
     capsys.readouterr()
     assert main(ask(runs["tie-0"], "--at", "2000", "--at", "2023-05-01", "-k", "4")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["2000", "score", "2023-05-01", "(2023)", "score"]
+    assert lines[1].split() == ["2000", "probability", "known", "2023-05-01", "(2023)", "probability", "known"]
     model = load_model(runs["tie-0"] / "model.pt")
     early, late = (model.query(None, "leads", "Aland", year, k=4) for year in ("2000", "2023"))
     for line, a, b in zip(lines[3:], early, late, strict=True):
@@ -52,7 +52,7 @@ def test_json_and_the_other_side(runs: dict[str, Path], capsys: pytest.CaptureFi
     )
     found = json.loads(capsys.readouterr().out)
     expected = load_model(runs["tie-0"] / "model.pt").query("leader 0 of Aland", "leads", None, "2001", k=2)
-    assert found == {"2001": [{"name": answer.name, "score": answer.score} for answer in expected]}
+    assert found == json.loads(json.dumps({"2001": [answer.to_dict() for answer in expected]}))
 
 
 def test_model_file_is_all_it_needs(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,6 +119,7 @@ def test_data_frame(handover: Timeline) -> None:
         Vocabulary(["president of"], "relation"),
         handover.axis,
         handover.first_seen,
+        handover.observed.facts.int(),
     )
     frame = Snapshot(handover, 1).to_dataframe(names)
     assert frame.values.tolist()[1] == ["Biden", "president of", "US", "1", "train"]

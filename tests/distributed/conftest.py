@@ -1,4 +1,4 @@
-"""What groups of one, two and four processes found, once for all tests."""
+"""Return values of the tasks in groups of one, two and four processes, computed once for all tests."""
 
 from __future__ import annotations
 
@@ -9,16 +9,29 @@ import pytest
 from filelock import FileLock
 from process_group import read_groups, run_groups
 
-#: Two after four: they take up what those leave.
+#: Two after four: the group of two continues what the group of four has left.
 SIZES = (1, 4, 2)
-TASKS = ("metrics", "losses", "runs", "sharded", "saved", "refused", "silent", "interrupted")
+TASKS = (
+    "metrics",
+    "losses",
+    "runs",
+    "gradients",
+    "exchanges",
+    "look_ups",
+    "sharded",
+    "counts",
+    "saved",
+    "refused",
+    "silent",
+    "interrupted",
+)
 
 Found = dict[int, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
 def found(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Found]:
-    """What was found in a task, by size of the group and rank. Workers of pytest share it, so that it is done once."""
+    """The return values of a task by size of the group and rank. All workers of pytest share them."""
     root = tmp_path_factory.getbasetemp()
     if worker_id != "master":
         root = root.parent

@@ -54,7 +54,7 @@ def test_projections_lie_on_the_hyperplane() -> None:
 def test_a_static_encoder_ignores_time() -> None:
     encoder = make(StaticEncoder)
     index = torch.arange(5)
-    known = encoder.known(index, list(range(7)), [5] * 7)
+    known = encoder.encode_known(index, list(range(7)), [5] * 7)
     assert torch.equal(known.view(7, 5, 4), encoder.entity_vectors.expand(7, 5, 4))
     assert torch.equal(encoder.entity(index, torch.zeros(5, dtype=torch.long)), encoder.entity_vectors)
 
@@ -65,14 +65,14 @@ def test_all_that_is_known_at_some_steps(kind: type[Encoder]) -> None:
     order, steps, sizes = torch.tensor([3, 0, 4, 3]), [6, 0, 2, 2], [3, 1, 4, 0]  # repeated, and in no order
     pairs = [(i, step) for step, size in zip(steps, sizes, strict=True) for i in order[:size]]
     one_by_one = torch.stack([encoder.entity(i, torch.tensor(step)) for i, step in pairs])
-    known = encoder.known(order, steps, sizes)
+    known = encoder.encode_known(order, steps, sizes)
     assert torch.allclose(known, one_by_one)
     weights = torch.randn(known.shape, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     tables = [table for name, table in encoder.tables().items() if not name.startswith("relation")]
     wanted = torch.autograd.grad((one_by_one * weights).sum(), tables)
     for gradient, want in zip(torch.autograd.grad((known * weights).sum(), tables), wanted, strict=True):
         assert torch.allclose(gradient, want)
-    assert encoder.known(order, [2], [0]).shape == (0, 4)
+    assert encoder.encode_known(order, [2], [0]).shape == (0, 4)
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
@@ -124,7 +124,7 @@ def test_frequencies_may_have_a_bound_of_their_own() -> None:
     assert bound(500, 4) < 0.2
     for rows in (encoder.frequency, encoder.frequency[300:]):
         assert 0.45 < rows.abs().max() <= 0.5
-        encoder.initialise("entity", torch.arange(300, 500))  # newcomers
+        encoder.initialize("entity", torch.arange(300, 500))  # newcomers
     encoder.expand(num_entities=700)
     assert 0.45 < encoder.frequency[500:].abs().max() <= 0.5
     for name in ("entity_vectors", "phase"):
@@ -168,7 +168,7 @@ def test_growth_on_one_axis_leaves_the_others() -> None:
 def test_drawing_some_rows_anew() -> None:
     encoder = make(DiachronicEncoder)
     before = {name: table.clone() for name, table in encoder.tables().items()}
-    encoder.initialise("entity", torch.tensor([1, 3]), torch.Generator().manual_seed(0))
+    encoder.initialize("entity", torch.tensor([1, 3]), torch.Generator().manual_seed(0))
     for name, table in encoder.tables().items():
         changed = (table != before[name]).any(1).nonzero().flatten().tolist()
         assert changed == ([1, 3] if encoder.axes[name] == "entity" else [])

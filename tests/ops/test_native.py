@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.models import DE
 from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder
 from tkg_incremental.ops import native
-from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.ops.ranking import count_ranks
 from tkg_incremental.ops.rows import pull_back, rows_not_zero
 from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
-from tkg_incremental.sampling import NegativeSampler
-from tkg_incremental.training.optimizers import PublishedAdam, RowAdam
+from tkg_incremental.optim import DenseAdam, RowAdam
 
 needs_kernels = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
 SIZES = st.integers(1, 37)
@@ -109,7 +108,7 @@ def test_diachronic_vectors(threads: int, scale: int, channels: int, share: floa
     weights = draw_vectors(sum(sizes), channels)
 
     def work() -> tuple[Tensor, ...]:
-        vectors = encoder.known(order, steps, sizes)
+        vectors = encoder.encode_known(order, steps, sizes)
         tables = [encoder.get_parameter(name) for name in ("entity_vectors", "frequency", "phase")]
         return vectors, *torch.autograd.grad((vectors * weights).sum(), tables)
 
@@ -127,7 +126,7 @@ def test_hyperplanes(threads: int, width: int, sizes: list[int]) -> None:
     weights = draw_vectors(sum(sizes), width)
 
     def work() -> tuple[Tensor, ...]:
-        vectors = encoder.known(order, list(range(3, 3 + len(sizes))), sizes)
+        vectors = encoder.encode_known(order, list(range(3, 3 + len(sizes))), sizes)
         tables = encoder.entity_vectors, encoder.normals
         return vectors, *torch.autograd.grad((vectors * weights).sum(), tables)
 
@@ -142,18 +141,17 @@ def test_sines_are_exact_to_the_last_bits(threads: int) -> None:
         encoder.entity_vectors.fill_(1)
         encoder.frequency.fill_(0)
         encoder.phase[:, 0] = torch.linspace(-4000, 4000, 4096)
-        found = encoder.known(torch.arange(4096), [0], [4096])
+        found = encoder.encode_known(torch.arange(4096), [0], [4096])
     assert (found.double() - encoder.phase.detach().double().sin()).abs().max() < 3e-7
 
 
 @needs_kernels
-@pytest.mark.parametrize("side", SIDES)
-def test_negatives_are_the_same_to_the_number(threads: int, side: Side) -> None:
+def test_negatives_are_the_same_to_the_number(threads: int) -> None:
     line = SyntheticTKG(num_entities=40, num_relations=2, num_steps=8).timeline
-    sampler, rows = NegativeSampler(line), line.observed.rows
+    sampler, quads = NegativeSampler(line), line.observed.quads()
 
     def work() -> Tensor:
-        return sampler(rows, side, 60, torch.Generator().manual_seed(1))[0]
+        return sampler.draw(quads, 60, torch.Generator().manual_seed(1)).entities
 
     assert torch.equal(work(), in_torch(work))
 
@@ -204,12 +202,12 @@ def test_rows_are_pulled_back(threads: int, rows: int, width: int, seed: int) ->
 
 
 @needs_kernels
-@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "pull": 2.0, "max_norm": 1e9}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "anchor_weight": 2.0, "max_norm": 1e9}], ids=str)
 def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
     def work() -> dict[str, Tensor]:
         model = DE(20, 2, 5, 12)
         model.encoder.reset_parameters(torch.Generator().manual_seed(1))
-        optimizer, generator = RowAdam(model, **options), torch.Generator().manual_seed(2)
+        optimizer, generator = RowAdam(model.encoder.tables(), **options), torch.Generator().manual_seed(2)
         for touched in (20, 6, 9, 20):  # all rows, which are then in the order of their slots, or some
             optimizer.zero_grad()
             for table in model.encoder.tables().values():
@@ -225,12 +223,14 @@ def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
 
 
 @needs_kernels
-@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "pull": 2.0, "max_norm": 1e9}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "anchor_weight": 2.0, "max_norm": 1e9}], ids=str)
 def test_tables_are_moved(threads: int, options: dict[str, float]) -> None:
     def work() -> dict[str, Tensor]:
         model = DE(900, 2, 5, 12)  # several stretches of a thread
         model.encoder.reset_parameters(torch.Generator().manual_seed(1))
-        optimizer, generator = PublishedAdam(model, **options), torch.Generator().manual_seed(2)
+        anchors = {name: (torch.arange(0, len(t), 2), t.detach().clone()) for name, t in model.encoder.tables().items()}
+        optimizer = DenseAdam(model.encoder.tables(), anchors=anchors, **options)
+        generator = torch.Generator().manual_seed(2)
         for _ in range(4):
             for table in model.parameters():
                 table.grad = torch.randn(table.shape, generator=generator)
@@ -247,7 +247,7 @@ def test_what_has_decayed_is_zero(threads: int) -> None:
     model = DE(900, 2, 5, 12)
     for table in model.parameters():
         table.data.fill_(1e-37)
-    optimizer, tiny = PublishedAdam(model), torch.finfo(torch.float).tiny
+    optimizer, tiny = DenseAdam(model.encoder.tables()), torch.finfo(torch.float).tiny
     for _ in range(60):
         optimizer.zero_grad()
         optimizer.step()

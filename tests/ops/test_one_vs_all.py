@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import cross_entropy
 from torch import Tensor
 
-from tkg_incremental.ops.one_vs_all import one_vs_all_loss
+from tkg_incremental.ops.one_vs_all import Group, one_vs_all_loss
 from tkg_incremental.ops.scores import Similarity, compare
 
 SIMILARITIES = ("dot", "l1", "l2")
@@ -23,6 +23,16 @@ def pairs(mask: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
     return rows[:, 0].contiguous(), rows[:, 1].contiguous()
 
 
+def groups_of(sizes: list[int], widths: list[int], limits: list[int] | None = None) -> list[Group]:
+    """Groups of rows, each with candidates of its own, one after the other."""
+    groups = []
+    for size, width in zip(sizes, widths, strict=True):
+        end, start = (groups[-1].rows.stop, groups[-1].start + groups[-1].width) if groups else (0, 0)
+        rows = slice(end, end + size)
+        groups.append(Group(rows, start, width, None if limits is None else torch.tensor(limits[rows])))
+    return groups
+
+
 def by_row(
     query: Tensor,
     table: Sequence[Tensor],
@@ -30,6 +40,7 @@ def by_row(
     sizes: list[int],
     widths: list[int],
     masks: Masks,
+    limits: list[int] | None,
     sim: Similarity,
 ) -> list[list[Tensor]]:
     """The scores each row competes with, its own first."""
@@ -38,7 +49,7 @@ def by_row(
         [positive[side, row]]
         + [
             compare(query[side, row], table[group][column], sim)
-            for column in range(widths[group])
+            for column in range(widths[group] if limits is None else limits[row])
             if (row, column) not in mask
         ]
         for side, mask in enumerate(masks)
@@ -64,8 +75,14 @@ def test_loss_and_gradients(similarity: Similarity, data: st.DataObject) -> None
     table = draw_vectors(sum(widths), width).requires_grad_()
     positive = draw_vectors(2, rows).requires_grad_()
 
-    loss = one_vs_all_loss(query, table, positive, sizes, widths, [pairs(mask) for mask in masks], similarity)
-    competing = by_row(query, table.split(widths), positive, sizes, widths, masks, similarity)
+    limits = None
+    if data.draw(st.booleans()):  # some rows have fewer candidates than their group
+        limits = [
+            data.draw(st.integers(0, width)) for size, width in zip(sizes, widths, strict=True) for _ in range(size)
+        ]
+    groups = groups_of(sizes, widths, limits)
+    loss = one_vs_all_loss(query, table, positive, groups, [pairs(mask) for mask in masks], similarity)
+    competing = by_row(query, table.split(widths), positive, sizes, widths, masks, limits, similarity)
     expected = sum(cross_entropy([score.item() for score in scores]) for scores in competing)
     assert loss.item() == pytest.approx(expected)
 
@@ -79,13 +96,26 @@ def test_loss_and_gradients(similarity: Similarity, data: st.DataObject) -> None
 def test_scores_too_large_to_exponentiate() -> None:
     query, table = torch.tensor([[[1000.0]]]), torch.tensor([[2.0], [1.0]])
     nothing = pairs([])
-    loss = one_vs_all_loss(query, table, torch.tensor([[1000.0]]), [1], [2], [nothing], "dot")
+    loss = one_vs_all_loss(query, table, torch.tensor([[1000.0]]), groups_of([1], [2]), [nothing], "dot")
     assert loss.item() == pytest.approx(1000.0)  # log(e^1000 + e^2000 + e^1000) - 1000
 
 
 def test_a_row_whose_candidates_are_all_true() -> None:
     query, table = draw_vectors(1, 1, 3).requires_grad_(), draw_vectors(2, 3)
     positive = draw_vectors(1, 1)
-    loss = one_vs_all_loss(query, table, positive, [1], [2], [pairs([(0, 0), (0, 1)])], "dot")
+    loss = one_vs_all_loss(query, table, positive, groups_of([1], [2]), [pairs([(0, 0), (0, 1)])], "dot")
     assert loss.item() == 0
     assert not torch.autograd.grad(loss, query)[0].any()
+
+
+def test_groups_that_share_their_candidates() -> None:
+    """Blocks of rows against the same table, each row with a limit, as static entities have them."""
+    query, table, positive = draw_vectors(2, 5, 3), draw_vectors(6, 3).requires_grad_(), draw_vectors(2, 5)
+    limits = torch.tensor([2, 3, 3, 6, 6])
+    groups = [Group(slice(0, 2), 0, 6, limits[:2]), Group(slice(2, 5), 0, 6, limits[2:])]
+    masks: Masks = [[(0, 1), (4, 5)], [(3, 0)]]
+    loss = one_vs_all_loss(query, table, positive, groups, [pairs(mask) for mask in masks], "l2")
+    competing = by_row(query, [table], positive, [5], [6], masks, limits.tolist(), "l2")
+    naive = sum(torch.logsumexp(torch.stack(scores), 0) - scores[0] for scores in competing)
+    assert loss.item() == pytest.approx(naive.item())  # type: ignore[union-attr]
+    torch.testing.assert_close(*(torch.autograd.grad(each, table)[0] for each in (loss, naive)))  # type: ignore[arg-type]

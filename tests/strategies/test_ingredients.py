@@ -1,4 +1,4 @@
-"""Each ingredient of TIE does what its paper says it does, averaged over seeds."""
+"""Each part of TIE has the effect that its paper reports, averaged over seeds."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import pytest
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.models import DE
-from tkg_incremental.strategies import FT, TIE, TR, Strategy
+from tkg_incremental.strategies import FT, TIE, TR, ReplayOptions, Strategy
+from tkg_incremental.training import BaseSettings, TrainerSettings
 
 SEEDS = range(3)
 Summary = dict[str, float]
 
 
 def strategies() -> dict[str, Strategy]:
-    few = {"negatives": 50, "replay_negatives": 50, "replay_size": 1000}
+    replay = ReplayOptions(size=1000, negatives=50)
     return {
         "FT": FT(negatives=50),
         "TR": TR(negatives=50),
-        "TR + deletion": TIE(replay=None, **few),  # type: ignore[arg-type]
-        "FT + replay": TIE(deletion=False, drift=0.0, **few),  # type: ignore[arg-type]
-        "TR + replay": TIE(deletion=False, **few),  # type: ignore[arg-type]
-        "TIE": TIE(**few),  # type: ignore[arg-type]
+        "TR + deletion": TIE(negatives=50, replay=None),
+        "FT + replay": TIE(negatives=50, replay=replay, deletion=0, regularization=0),
+        "TR + replay": TIE(negatives=50, replay=replay, deletion=0),
+        "TIE": TIE(negatives=50, replay=replay),
     }
 
 
@@ -31,7 +32,7 @@ def strategies() -> dict[str, Strategy]:
 def summaries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Summary]:
     """The mean over seeds of each strategy's metrics; all strategies of a seed start from one base model.
 
-    Without validation rows every step is learnt to the end of its epochs, so that what fine-tuning forgets shows.
+    Without validation quads every step takes all its epochs, so that fine-tuning forgets.
     """
     folder: Path = tmp_path_factory.mktemp("base")
     steps = LearningSettings(epochs=20, batch_size=512, lr=1e-2, optimizer=request.param)
@@ -44,9 +45,8 @@ def summaries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         )  # fmt: skip
         for name, strategy in strategies().items():
             model = DE.from_dataset(graph, hidden_channels=32, seed=seed)
-            trainer = IncrementalTrainer(
-                model, graph, strategy, seed=seed, device="cpu", settings=steps, base_settings=base, callbacks=[]
-            )
+            settings = TrainerSettings(steps, BaseSettings(base))
+            trainer = IncrementalTrainer(model, graph, strategy, None, seed, "cpu", settings, callbacks=[])
             trainer.pretrain(base=folder / f"{seed}.pt")
             found[name].append(trainer.fit().summary)
     means = {
@@ -60,14 +60,14 @@ def summaries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.slow
-def test_temporal_regularisation_keeps_the_past(summaries: dict[str, Summary]) -> None:
+def test_temporal_regularization_keeps_the_past(summaries: dict[str, Summary]) -> None:
     assert summaries["TR"]["A@10"] > summaries["FT"]["A@10"] + 2
     assert summaries["TR"]["F@10"] < summaries["FT"]["F@10"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("without", "deletion"), [("TR", "TR + deletion"), ("TR + replay", "TIE")])
-def test_deleted_facts_are_let_go_of(summaries: dict[str, Summary], without: str, deletion: str) -> None:
+def test_deleted_facts_lose_their_rank(summaries: dict[str, Summary], without: str, deletion: str) -> None:
     assert summaries[deletion]["DF@10"] < summaries[without]["DF@10"] - 10
     assert summaries[deletion]["RRD"] > summaries[without]["RRD"] + 2
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_run import CASES, Tiny, make_trainer, same_bits, write_mirror
+from tiny_run import CASES, Tiny, learning_for, make_trainer, same_bits, settings_for, write_mirror
 
 import tkg_incremental
 from tkg_incremental import IncrementalTrainer
@@ -20,8 +20,8 @@ from tkg_incremental.datasets.download import MIRROR_VARIABLE
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE
 from tkg_incremental.storage import CorruptFileError, load_verified, save_verified
-from tkg_incremental.strategies import TIE, Forget, Link, Strategy, View
-from tkg_incremental.training import Callback, LearningSettings, RunFolderError, StepLearner
+from tkg_incremental.strategies import TIE, CrossEntropy, DeletedFacts, Strategy, View
+from tkg_incremental.training import Callback, RunFolderError, StepLearner
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_same_bits_from_every_checkpoint(dataset: Tiny, tmp_path: Path, case: st
     assert inside
 
 
-def test_how_often_checkpoints_are_made_changes_nothing(dataset: Tiny, tmp_path: Path) -> None:
+def test_the_interval_of_checkpoints_changes_nothing(dataset: Tiny, tmp_path: Path) -> None:
     for every in (1, 3):
         finish(make_trainer(CASES[0], dataset, tmp_path / str(every), checkpoint_every=every))
     assert same_bits(tmp_path / "1", tmp_path / "3")
@@ -85,14 +85,14 @@ def test_how_often_checkpoints_are_made_changes_nothing(dataset: Tiny, tmp_path:
         make_trainer(CASES[0], dataset, None, checkpoint_every=0)
 
 
-def test_as_many_checkpoints_as_asked_for(dataset: Tiny, tmp_path: Path) -> None:
-    trainer = finish(make_trainer(CASES[0], dataset, tmp_path, keep_checkpoints=3))
+def test_number_of_checkpoints(dataset: Tiny, tmp_path: Path) -> None:
+    trainer = finish(make_trainer(CASES[0], dataset, tmp_path, settings_for(CASES[0], keep_checkpoints=3)))
     assert trainer.folder is not None
     assert len(trainer.folder.checkpoints) == 3
 
 
 class Interrupt(Callback):
-    """What Ctrl-C does in a notebook, at the given epoch of the run."""
+    """Ctrl-C in a notebook, at the given epoch of the run."""
 
     def __init__(self, after: int) -> None:
         self.left = after
@@ -107,7 +107,7 @@ class Interrupt(Callback):
 def test_resuming_a_trainer_that_was_interrupted(
     dataset: Tiny, tmp_path: Path, base_is_ready: bool, epoch: int
 ) -> None:
-    """The half-learnt step is given up for what the checkpoint says, also where that is between two steps."""
+    """The state of the checkpoint replaces that of the interrupted step."""
 
     class Once(Callback):
         done = False
@@ -126,7 +126,7 @@ def test_resuming_a_trainer_that_was_interrupted(
 
 
 def test_a_base_model_that_was_finished_elsewhere(dataset: Tiny, tmp_path: Path) -> None:
-    """A run is stopped inside its base model; meanwhile another one leaves it in the file both share."""
+    """A run is stopped inside its base model; meanwhile another run writes the file that both share."""
     base = tmp_path / "base.pt"
     trainer = make_trainer(CASES[0], dataset, tmp_path / "run", callbacks=[Interrupt(2)])
     with pytest.raises(KeyboardInterrupt):
@@ -138,7 +138,7 @@ def test_a_base_model_that_was_finished_elsewhere(dataset: Tiny, tmp_path: Path)
     assert same_bits(tmp_path / "run", tmp_path / "other")
 
 
-def test_a_finished_run_stays_as_it_is(dataset: Tiny, tmp_path: Path) -> None:
+def test_a_finished_run_is_not_changed(dataset: Tiny, tmp_path: Path) -> None:
     finish(make_trainer(CASES[0], dataset, tmp_path / "run"))
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
     (tmp_path / "run" / "metrics.json").unlink()
@@ -147,7 +147,7 @@ def test_a_finished_run_stays_as_it_is(dataset: Tiny, tmp_path: Path) -> None:
     assert same_bits(tmp_path / "run", tmp_path / "copy")
 
 
-# What is refused ---------------------------------------------------------------------------------------
+# Refused ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -168,33 +168,34 @@ def other_dataset(dataset: Tiny) -> Any:
     return Other(dataset.root)
 
 
-SETTINGS = LearningSettings(epochs=4, patience=2, batch_size=256, optimizer="rowwise", lr=0.02)
+CASE, LEARNING = CASES[0], learning_for("rowwise")
+
+
+def with_settings(data: Tiny, path: Path, base: dict[str, Any] | None = None, **options: Any) -> IncrementalTrainer:
+    return make_trainer(CASE, data, path, settings_for(CASE, {"learning": LEARNING, **(base or {})}, **options))
+
+
+def with_model(data: Tiny, path: Path, hidden_channels: int, strategy: Strategy) -> IncrementalTrainer:
+    model = DE.from_dataset(data, hidden_channels=hidden_channels)
+    return IncrementalTrainer(model, data, strategy, path, 3, "cpu", settings_for(CASE), callbacks=[])
+
+
 DIFFERENT: dict[str, Callable[[Tiny, Path], IncrementalTrainer]] = {
-    "dataset": lambda data, path: make_trainer(CASES[0], other_dataset(data), path),
-    "variant": lambda data, path: make_trainer(CASES[0], Tiny(data.root, single_step_facts=True), path),
-    "model": lambda data, path: make_trainer("HyTE rowwise", data, path, base_negatives="all"),
-    "options": lambda data, path: IncrementalTrainer(
-        DE.from_dataset(data, hidden_channels=16), data, TIE(), path, seed=3, callbacks=[], base_settings=SETTINGS
-    ),
-    "seed": lambda data, path: make_trainer(CASES[0], data, path, seed=4),
+    "dataset": lambda data, path: make_trainer(CASE, other_dataset(data), path),
+    "variant": lambda data, path: make_trainer(CASE, Tiny(data.root, single_step_facts=True), path),
+    "model": lambda data, path: make_trainer("HyTE rowwise", data, path, settings_for(CASE)),
+    "options": lambda data, path: with_model(data, path, 16, TIE()),
+    "seed": lambda data, path: make_trainer(CASE, data, path, seed=4),
     "strategy": lambda data, path: make_trainer("DE rowwise A-GEM", data, path),
-    "terms": lambda data, path: IncrementalTrainer(
-        DE.from_dataset(data, hidden_channels=8), data, TIE(), path, 3, callbacks=[], settings=SETTINGS
-    ),
-    "settings": lambda data, path: make_trainer(
-        CASES[0], data, path, settings=replace(SETTINGS, lr=0.1), base_settings=SETTINGS
-    ),
-    "autocast": lambda data, path: make_trainer(
-        CASES[0], data, path, settings=replace(SETTINGS, autocast="bf16"), base_settings=SETTINGS
-    ),
-    "base": lambda data, path: make_trainer(
-        CASES[0], data, path, settings=SETTINGS, base_settings=replace(SETTINGS, epochs=5)
-    ),
-    "base_negatives": lambda data, path: make_trainer(CASES[0], data, path, base_negatives=7),
-    "negative_pool": lambda data, path: make_trainer(CASES[0], data, path, negative_pool=9),
-    "evaluator": lambda data, path: make_trainer(
-        CASES[0], data, path, evaluator=Evaluator(data.timeline, average_from=2)
-    ),
+    "terms": lambda data, path: with_model(data, path, 8, TIE()),
+    "learning": lambda data, path: with_settings(data, path, learning=replace(LEARNING, lr=0.1)),
+    "learning ": lambda data, path: with_settings(data, path, learning=replace(LEARNING, autocast="bf16")),
+    "base_learning": lambda data, path: with_settings(data, path, {"learning": replace(LEARNING, epochs=5)}),
+    "base": lambda data, path: with_settings(data, path, {"negatives": 7}),
+    "base_seed": lambda data, path: with_settings(data, path, {"seed": 5}),
+    "negative_pool": lambda data, path: with_settings(data, path, negative_pool=9),
+    "new_entities": lambda data, path: with_settings(data, path, new_entities="keep"),
+    "evaluator": lambda data, path: make_trainer(CASE, data, path, evaluator=Evaluator(data.timeline, average_from=2)),
 }
 
 
@@ -206,7 +207,9 @@ def test_checkpoint_of_another_run(
     shutil.copytree(begun / "run", tmp_path / "run")
     before = sorted((tmp_path / "run").rglob("*"))
     trainer = DIFFERENT[what](dataset, tmp_path / "run")
-    with pytest.raises(RunFolderError, match=f"the checkpoint is of another run: its {what} is .*, expected "):
+    with pytest.raises(
+        RunFolderError, match=f"the checkpoint belongs to another run: its {what.strip()} is .*, expected "
+    ):
         trainer.resume()
     with pytest.raises(RunFolderError, match=r"holds an earlier run: resume\(\) continues it"):
         trainer.pretrain()
@@ -222,19 +225,19 @@ def test_checkpoint_of_another_version(
         make_trainer(CASES[0], dataset, tmp_path / "run").resume()
 
 
-def test_other_validation_and_test_rows(dataset: Tiny, begun: Path, tmp_path: Path) -> None:
+def test_other_validation_and_test_facts(dataset: Tiny, begun: Path, tmp_path: Path) -> None:
     shutil.copytree(begun / "run", tmp_path / "run")
     trainer = make_trainer(CASES[0], dataset, tmp_path / "run")
-    trainer.timeline.test.rows = (rows := trainer.timeline.test.rows)[1:]
+    trainer.timeline.test.facts = (facts := trainer.timeline.test.facts)[1:]
     try:
         with pytest.raises(RunFolderError, match="its held_out is"):
             trainer.resume()
     finally:
-        trainer.timeline.test.rows = rows
+        trainer.timeline.test.facts = facts
 
 
-def test_a_checkpoint_that_is_no_state(dataset: Tiny, begun: Path, tmp_path: Path) -> None:
-    """Whole, and of this run, and still not what a trainer can take: said so, whatever is wrong with it."""
+def test_a_checkpoint_with_wrong_contents(dataset: Tiny, begun: Path, tmp_path: Path) -> None:
+    """A whole file of this run with contents that do not fit is an error that says so."""
     state = load_verified(next((begun / "run" / "checkpoints").glob("*.pt")))
     wrong = [
         ("weights", {}),
@@ -256,7 +259,7 @@ def test_base_models_that_do_not_fit(dataset: Tiny, begun: Path, tmp_path: Path)
         make_trainer(CASES[0], dataset, tmp_path / str(next(numbers)), **options).pretrain(base)
 
     with pytest.raises(
-        RunFolderError, match=r"base model '.*base\.pt' is of another run: its base_seed is 3, expected 5"
+        RunFolderError, match=r"base model '.*base\.pt' belongs to another run: its base_seed is 3, expected 5"
     ):
         pretrain(begun / "base.pt", seed=5)
     state = load_verified(begun / "base.pt")
@@ -274,16 +277,16 @@ def test_base_models_that_do_not_fit(dataset: Tiny, begun: Path, tmp_path: Path)
 class Plain(View):
     """A view without a ``__repr__`` of its own, as users write them."""
 
-    def rows(self, snapshot: Any, generator: torch.Generator) -> torch.Tensor:
-        rows: torch.Tensor = snapshot.deleted(3)
-        return rows
+    def select(self, timeline: Any, time: int, generator: torch.Generator) -> torch.Tensor:
+        quads: torch.Tensor = timeline.observed.deleted(time, 3)
+        return quads
 
 
 def test_terms_without_a_repr_can_be_resumed(dataset: Tiny, tmp_path: Path) -> None:
     def trainer() -> IncrementalTrainer:
         model = DE.from_dataset(dataset, hidden_channels=8)
-        strategy = Strategy([Link(negatives=10), Forget(Plain())], "Own")
-        return IncrementalTrainer(model, dataset, strategy, tmp_path, settings=SETTINGS, callbacks=[])
+        strategy = Strategy([CrossEntropy(negatives=10), DeletedFacts(Plain())], "Own")
+        return IncrementalTrainer(model, dataset, strategy, tmp_path, settings=settings_for(CASE), callbacks=[])
 
     first = trainer()
     first.pretrain()
@@ -292,9 +295,7 @@ def test_terms_without_a_repr_can_be_resumed(dataset: Tiny, tmp_path: Path) -> N
     assert trainer().resume().base_is_ready
 
 
-def test_a_damaged_checkpoint_costs_no_more_than_itself(
-    dataset: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_checkpoint_is_skipped(dataset: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     finish(make_trainer(CASES[0], dataset, tmp_path / "whole"))
     trainer = make_trainer(CASES[0], dataset, tmp_path / "run", callbacks=[Interrupt(8)])
     with pytest.raises(KeyboardInterrupt):

@@ -1,6 +1,6 @@
-"""Trains and dies on demand. One process imports everything; every attempt is a fork of it, killed by SIGKILL.
+"""Trains and is killed at a given moment. Every attempt is a fork of a process that has imported everything.
 
-Usage: ``python crash_worker.py FOLDER COUNT SEED``. Writes a JSON list, one entry for each kill.
+Usage: ``python crash_worker.py FOLDER COUNT SEED``. Writes a JSON list with one entry per killed run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import torch
 from tiny_run import CASES, Tiny, make_trainer, same_bits
 
-#: The function whose calls make up each kind of moment.
+#: The function whose calls make up each phase of a run.
 PHASES = {
     "download": ("download.py", "_fetch"),
     "process": ("base.py", "process"),
@@ -32,11 +32,11 @@ PHASES = {
 
 
 class Clock:
-    """Counts what the interpreter does in each phase, every call and return, and may end the process at one of them.
+    """Counts calls and returns of functions in each phase, and kills the process at one of them.
 
     Args:
-        phase: The phase to end in.
-        moment: At which of its events.
+        phase: The phase in which the process is killed.
+        moment: The event at which it is killed.
     """
 
     def __init__(self, phase: str | None = None, moment: int = 0) -> None:
@@ -64,7 +64,7 @@ class Clock:
 
 
 def train(case: str, folder: Path, shared_base: bool) -> None:
-    """What a user's script does: takes up what is there, and goes on to the end."""
+    """Resumes if there is a checkpoint, and trains to the end, as the script of a user does."""
     trainer = make_trainer(case, Tiny(folder / "data"), folder / "run")
     assert trainer.folder is not None
     if trainer.folder.checkpoints:
@@ -74,7 +74,7 @@ def train(case: str, folder: Path, shared_base: bool) -> None:
 
 
 def in_fork(work: Callable[[], None]) -> int:
-    """The exit code of the work done in a process of its own; negative for a signal."""
+    """Runs a function in a forked process and returns its exit code, negative for a signal."""
     child = os.fork()
     if child == 0:
         try:
@@ -87,7 +87,7 @@ def in_fork(work: Callable[[], None]) -> int:
 
 
 def measured(case: str, folder: Path) -> Counter[str]:
-    """Runs without a break; how many events each phase has."""
+    """Runs without interruption; returns the number of events of each phase."""
     counts = folder / "counts.json"
 
     def work() -> None:
@@ -111,7 +111,7 @@ def killed(case: str, folder: Path, phase: str, moment: int, shared_base: bool) 
 
 
 def main(folder: Path, count: int, seed: int) -> list[dict[str, Any]]:
-    """Kills ``count`` runs, each once or more, and lets each go on to its end."""
+    """Kills ``count`` runs, each once or more often, and resumes each to its end."""
     source = random.Random(seed)
     cases = CASES if count >= len(CASES) * len(PHASES) else [CASES[(seed + i) % len(CASES)] for i in range(2)]
     whole = {case: measured(case, folder / case) for case in cases}
@@ -127,7 +127,7 @@ def main(folder: Path, count: int, seed: int) -> list[dict[str, Any]]:
             moments.append([phase, moment / whole[case][phase]])
             if codes[-1] == 0 or source.random() < 0.5:
                 break
-            phase = source.choice(phases)  # and again, on the way to the end
+            phase = source.choice(phases)  # kill it again later
         end = in_fork(lambda case=case, place=place, base=shared_base: train(case, place, base))  # type: ignore[misc]
         same = end == 0 and same_bits(folder / case / "run", place / "run")
         halves = [str(path) for path in (place / "run").rglob("*.tmp")]

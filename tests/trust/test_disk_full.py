@@ -1,4 +1,4 @@
-"""A disk that is full: the error says so, and nothing that was there before is lost."""
+"""If the disk is full, the error says so and existing files stay as they were."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 import torch
 from tiny_run import CASES, Tiny, make_trainer, same_bits, write_mirror
 
-from tkg_incremental import LearningSettings
-from tkg_incremental.cli import main
 from tkg_incremental.datasets.download import MIRROR_VARIABLE
 from tkg_incremental.storage import load_verified, save_verified
 from tkg_incremental.training import RunFolderError
@@ -21,7 +19,7 @@ resource = pytest.importorskip("resource")
 
 @contextmanager
 def full_beyond(size: int) -> Iterator[None]:
-    """No file grows beyond a size: writes fail as they do on a full disk (Python ignores the signal that comes)."""
+    """Limits the size of files: writes fail as on a full disk (Python ignores the signal that comes with it)."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -32,7 +30,7 @@ def full_beyond(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("numbers", [10, 1_000, 10_000, 24_800, 100_000])
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path, numbers: int) -> None:
-    """Wherever in the file the disk runs full: in torch's writer, in our header or in the last flush."""
+    """The disk may become full in torch's writer, in the header or in the last flush."""
     path = tmp_path / "state.pt"
     save_verified([1], path)
     state = {"x": torch.arange(numbers), "y": torch.zeros(numbers)}
@@ -41,7 +39,10 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, numbers: int) -> None:
             save_verified(state, path)
         assert torch.equal(load_verified(path)["x"], state["x"])
     else:
-        with full_beyond(100_000), pytest.raises(OSError, match="File too large"):  # and not what torch makes of it
+        with (
+            full_beyond(100_000),
+            pytest.raises(OSError, match="File too large"),
+        ):  # instead of the error that torch raises
             save_verified(state, path)
         assert load_verified(path) == [1]
     assert [found.name for found in tmp_path.iterdir()] == ["state.pt"]
@@ -50,13 +51,12 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, numbers: int) -> None:
 def test_the_checkpoint_before_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIRROR_VARIABLE, str(write_mirror(tmp_path / "mirror")))
     dataset = Tiny(tmp_path / "data")
-    # The dense optimiser's state makes checkpoints inside a step several times as large as those between steps.
-    settings = LearningSettings(epochs=4, patience=2, batch_size=256, optimizer="published", lr=0.02)
-    whole = make_trainer(CASES[2], dataset, tmp_path / "whole", settings=settings)
+    # The state of the dense optimizer makes checkpoints inside a step several times as large as those between steps.
+    whole = make_trainer(CASES[2], dataset, tmp_path / "whole")
     whole.pretrain(tmp_path / "base.pt")
     whole.fit()
 
-    trainer = make_trainer(CASES[2], dataset, tmp_path / "run", settings=settings)
+    trainer = make_trainer(CASES[2], dataset, tmp_path / "run")
     trainer.pretrain(tmp_path / "base.pt")
     assert trainer.folder is not None
     (saved,) = trainer.folder.checkpoints
@@ -70,7 +70,7 @@ def test_the_checkpoint_before_survives(tmp_path: Path, monkeypatch: pytest.Monk
     assert list((tmp_path / "run").rglob("*.tmp")) == []
     trainer.folder.release()
 
-    make_trainer(CASES[2], dataset, tmp_path / "run", settings=settings).resume().fit()
+    make_trainer(CASES[2], dataset, tmp_path / "run").resume().fit()
     assert same_bits(tmp_path / "run", tmp_path / "whole")
 
 
@@ -84,6 +84,8 @@ def test_the_first_checkpoint_and_the_results(tmp_path: Path, monkeypatch: pytes
 
 
 def test_exit_code_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tkg_incremental.cli import main
+
     facts = tmp_path / "facts.tsv"
     facts.write_text(
         "".join(f"leader {i}\tleads\tcountry {i % 5}\t{2000 + i // 2}\t{2002 + i // 2}\n" for i in range(40))

@@ -1,4 +1,4 @@
-"""Files with anything in them: read, or refused with an error that a person can read."""
+"""Files with random contents are read, or refused with a readable error."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from fuzzing import attempt, tries
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tkg_incremental.cli import make_parser
-from tkg_incremental.cli.errors import BadDataError, UsageError
-from tkg_incremental.cli.train import merge
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
 from tkg_incremental.datasets.atise import ATISEDataset
 from tkg_incremental.storage import HEADER, MAGIC, VERSION, CorruptFileError, load_verified
@@ -25,7 +22,7 @@ YEARS = st.integers(1990, 1999).map(str) | st.sampled_from(["", "-", "?", "####"
 
 
 def mostly(field: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Twenty times as it should be, then anything."""
+    """A valid field in 20 of 21 cases, random text otherwise."""
     return st.integers(0, 20).flatmap(lambda pick: field if pick else NOISE)
 
 
@@ -36,7 +33,7 @@ def table(*fields: st.SearchStrategy[str], separator: str = "\t") -> st.SearchSt
 
 
 def check_rows(dataset: TKGDataset) -> None:
-    """What was read is a graph: the timeline has checked every id and step; nothing is NaN, nothing is negative."""
+    """The dataset is consistent; the timeline has checked every id and step."""
     line = dataset.timeline
     assert line.num_steps == len(line.labels) == len(dataset)
     assert len(dataset.entity_names) == line.num_entities
@@ -53,7 +50,7 @@ MANY = "".join(f"0\t0\t1\t{1990 + i // 160}-##-##\t{1991 + i // 160}-##-##\n" fo
 
 
 class Given(ATISEDataset):
-    """Raw files that are there already, whatever is in them."""
+    """Raw files that need no download."""
 
     folder: ClassVar[str] = "given"
     checksums: ClassVar[dict[str, str]] = dict.fromkeys(
@@ -87,10 +84,10 @@ def test_benchmark_files(
         check_rows(dataset)
     else:
         assert error.path.name in files
-        assert not list((root / "processed").glob("*"))  # nothing half built is left to be taken for whole
+        assert not list((root / "processed").glob("*"))  # no incomplete cache is left
 
 
-# One's own tables --------------------------------------------------------------------------------------
+# Users' tables --------------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(["a", "b", "Köln", "c d", "head", "start"])
 
@@ -136,6 +133,10 @@ VALUES = st.sampled_from(
 def test_configuration_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, content: list[tuple[str, str]] | bytes
 ) -> None:
+    from tkg_incremental.cli import make_parser
+    from tkg_incremental.cli.errors import BadDataError, UsageError
+    from tkg_incremental.cli.train import merge
+
     if kind == "yaml":
         pytest.importorskip("yaml")
     sign = " = " if kind == "toml" else ": "
@@ -158,7 +159,7 @@ def test_configuration_files(
 @tries(100)
 @given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda more: b"PK\x03\x04" + more))
 def test_whole_files_of_anything(tmp_path: Path, payload: bytes) -> None:
-    """A right checksum around something that was never saved."""
+    """Random bytes with a correct checksum."""
     path = tmp_path / "state.pt"
     path.write_bytes(HEADER.pack(MAGIC, VERSION, len(payload), hashlib.sha256(payload).digest()) + payload)
     with pytest.raises(CorruptFileError):
@@ -168,7 +169,7 @@ def test_whole_files_of_anything(tmp_path: Path, payload: bytes) -> None:
 @tries(100)
 @given(st.data())
 def test_whole_files_with_a_change_inside(tmp_path: Path, data: st.DataObject) -> None:
-    """Changed by someone who also put the checksum right: read or refused, and no code of it is run."""
+    """A changed file with a correct checksum is read or refused, and no code in it is executed."""
     path = tmp_path / "state.pt"
     torch.save({"weights": torch.arange(6.0), "names": ["a", "b"]}, path)
     payload = bytearray(path.read_bytes())

@@ -3,6 +3,7 @@ r"""Answers by name: candidates of the right type, known facts marked, calibrate
 from tkg_incremental.answers.calibrate import fit_calibration, measure_calibration
 from tkg_incremental.answers.engine import Answer, AnswerEngine, TimelinePoint
 from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
+from tkg_incremental.answers.run import calibrate_answers, known_facts_ranked_first
 
 __all__ = classes = [
     "Answer",
@@ -11,6 +12,8 @@ __all__ = classes = [
     "KnownFacts",
     "TensorFacts",
     "TimelinePoint",
+    "calibrate_answers",
     "fit_calibration",
+    "known_facts_ranked_first",
     "measure_calibration",
 ]

@@ -1,4 +1,4 @@
-"""Fitting and measuring a calibration on facts that the model was not trained on."""
+"""Fitting and measuring the calibration of answers."""
 
 from __future__ import annotations
 
@@ -8,96 +8,197 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.engine import AnswerEngine
+from tkg_incremental.answers.engine import NUM_OWN, AnswerEngine
 from tkg_incremental.data import Timeline
-from tkg_incremental.metrics.calibration import Calibration, brier_score, expected_calibration_error, reliability
-from tkg_incremental.ops.answers import SIDES, TIME, query_columns
+from tkg_incremental.metrics.calibration import (
+    AnswerCalibration,
+    Calibration,
+    brier_score,
+    expected_calibration_error,
+    reliability,
+)
+from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, query_columns
 
-# Candidates of a question that a calibration is fitted on: the best-scored ones, and a sample of the others.
-_BEST, _OTHERS = 5, 15
-# Share of questions that are asked once more about an entity for which they have no answer.
+# Answers of a question that count when a calibration is measured, and that it is fitted on with some of the others.
+_BEST, _OTHERS = 5, 5
+# Share of questions that are followed by two without an answer.
 _UNANSWERABLE = 0.25
+# Fewer questions do not make a calibration.
+_ENOUGH = 20
 
 
 class Judged(NamedTuple):
-    """The candidates of one question by descending score: features ``[n, f]``, and which of them are true, ``[n]``."""
+    """The answers to one question by descending score.
+
+    Args:
+        features: ``[n, f]``.
+        is_true: ``[n]``.
+        has_answer: Whether the question has an answer.
+    """
 
     features: Tensor
     is_true: Tensor
+    has_answer: bool
 
 
-def judge(engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator) -> Iterator[Judged]:
-    """The questions of held-out quads, both directions, with their candidates of the right type.
+class _Question(NamedTuple):
+    given: int
+    rel: int
+    side: Side
+    step: int
+    answer: int
 
-    Some questions are asked again about an entity that never was on the given side of the relation: they have no
-    answer. Known answers of a question, which a person sees marked as known, are left out.
+    @classmethod
+    def of(cls, quad: Tensor, side: Side) -> _Question:
+        given, answer = query_columns(side)
+        return cls(int(quad[given]), int(quad[REL]), side, int(quad[TIME]), int(quad[answer]))
+
+    def answers(self, timeline: Timeline, split: str | None = None) -> Tensor:
+        """``[n]`` the true answers in one split; by default in all."""
+        facts = timeline.truth.facts if split is None else timeline.split(split).facts
+        given, answer = query_columns(self.side)
+        holds = (facts[:, FIRST] <= self.step) & (self.step <= facts[:, LAST])
+        return facts[holds & (facts[:, REL] == self.rel) & (facts[:, given] == self.given), answer].cpu()
+
+
+def judge(
+    engine: AnswerEngine, timeline: Timeline, quads: Tensor, split: str, generator: torch.Generator
+) -> Iterator[Judged]:
+    """The questions of held-out quads in both directions, with their candidates of the right type.
+
+    Known facts and answers of the other held-out split are left out. A share of the questions is followed by two
+    without an answer: one about an entity that never was on the given side of a relation, and one about a train fact
+    at a time at which the question has no answer.
 
     Args:
         engine: The engine.
-        timeline: The graph; facts of all splits count as true.
-        quads: ``[n, 4]`` held-out quads.
+        timeline: The graph.
+        quads: ``[n, 4]`` quads of one split.
+        split: ``"val"`` or ``"test"``.
         generator: Source of randomness.
     """
-    for i, quad in enumerate(quads.tolist()):
+    for quad in quads.cpu():
         for side in SIDES:
-            given_column, answer_column = query_columns(side)
-            given, rel, step = quad[given_column], quad[1], quad[TIME]
-            candidates = engine.candidates(rel, side)
-            if len(candidates) < 2 or not bool((candidates == quad[answer_column]).any()):
-                continue
-            _, true = timeline.answers(side, "all").expand(quads[i : i + 1])
-            _, known = timeline.answers(side, "train").expand(quads[i : i + 1])
-            yield _judge(engine, given, rel, side, step, candidates, true, known)
-            other = int(torch.randint(timeline.num_entities, (), generator=generator))
-            if torch.rand((), generator=generator) < _UNANSWERABLE:
-                members = engine.facts.type_members(rel, "tail" if side == "head" else "head")
-                if not bool((members == other).any()):
-                    nothing = torch.empty(0, dtype=torch.long)
-                    yield _judge(engine, other, rel, side, step, candidates, nothing, nothing)
+            question = _Question.of(quad, side)
+            candidates = engine.candidates(question.rel, side)
+            if len(candidates) > 1 and bool((candidates == question.answer).any()):
+                yield _judge(engine, timeline, question, split)
+            if float(torch.rand((), generator=generator)) < _UNANSWERABLE:
+                for other in _without_answer(timeline, question, generator):
+                    if len(engine.candidates(other.rel, side)) > 1:
+                        yield _judge(engine, timeline, other, None)
 
 
-def _judge(
-    engine: AnswerEngine, given: int, rel: int, side: str, step: int, candidates: Tensor, true: Tensor, known: Tensor
-) -> Judged:
-    scores, _ = engine.evaluate(given, rel, side, step, candidates)  # type: ignore[arg-type]
-    features = engine.features(given, rel, side, scores, torch.isin(candidates, known))  # type: ignore[arg-type]
+def _without_answer(timeline: Timeline, question: _Question, generator: torch.Generator) -> Iterator[_Question]:
+    def draw(size: int) -> int:
+        return int(torch.randint(size, (), generator=generator))
+
+    given = query_columns(question.side)[0]
+    foreign = question._replace(given=draw(timeline.num_entities), rel=draw(timeline.num_relations))
+    facts = timeline.truth.facts
+    if not bool(((facts[:, REL] == foreign.rel) & (facts[:, given] == foreign.given)).any()):
+        yield foreign
+    facts = timeline.observed.facts
+    same = facts[facts[:, REL] == question.rel, given]
+    if len(same):
+        ended = question._replace(given=int(same[draw(len(same))]), step=draw(timeline.num_steps))
+        if not len(ended.answers(timeline)):
+            yield ended
+
+
+def _judge(engine: AnswerEngine, timeline: Timeline, question: _Question, split: str | None) -> Judged:
+    """The answers to a question, of which those in ``split`` are true."""
+    candidates = engine.candidates(question.rel, question.side)
+    true = question.answers(timeline)
+    right = true[:0] if split is None else question.answers(timeline, split)
+    known = torch.tensor(list(engine.facts.known_answers(*question[:4])), dtype=torch.long)
+    scores = engine.scores(*question[:4], candidates)
+    features = engine.features(*question[:3], candidates, scores, torch.isin(candidates, known))
+    aside = torch.cat([known, true[~torch.isin(true, right)]])
     order = torch.argsort(scores, descending=True)
-    order = order[~torch.isin(candidates[order], known)]
-    return Judged(features[order], torch.isin(candidates[order], true))
+    order = order[~torch.isin(candidates[order], aside)]
+    return Judged(features[order], torch.isin(candidates[order], right), split is not None)
 
 
 def fit_calibration(
-    engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator
-) -> Calibration | None:
-    """A calibration from held-out quads; :obj:`None` if there are too few."""
-    features, labels, weights = [], [], []
-    for question in judge(engine, timeline, quads, generator):
-        rest = len(question.is_true) - _BEST
-        others = _BEST + torch.randperm(max(0, rest), generator=generator)[:_OTHERS]
+    engine: AnswerEngine, timeline: Timeline, train: Tensor, val: Tensor, generator: torch.Generator
+) -> AnswerCalibration:
+    """Fits probabilities of known facts on train quads and those of predicted answers on held-out quads.
+
+    Args:
+        engine: The engine; its calibration is not used.
+        timeline: The graph.
+        train: ``[n, 4]`` some train quads.
+        val: ``[m, 4]`` held-out quads.
+        generator: Source of randomness.
+    """
+    features, labels = [], []
+    for question in judge(engine, timeline, val, "val", generator):
+        rest = max(0, len(question.is_true) - _BEST)
+        others = _BEST + torch.randperm(rest, generator=generator)[:_OTHERS]
         chosen = torch.cat([torch.arange(min(_BEST, len(question.is_true))), others])
         features.append(question.features[chosen])
-        labels.append(question.is_true[chosen].double())
-        weight = torch.ones(len(chosen), dtype=torch.double)
-        weight[_BEST:] = rest / max(1, len(others))
-        weights.append(weight)
-    if len(labels) < 20 or len(torch.unique(torch.cat(labels))) < 2:
+        labels.append(question.is_true[chosen])
+    predicted = _fit(features, labels)
+    return AnswerCalibration(predicted, _fit(*_known_and_rivals(engine, timeline, train), isotonic=False))
+
+
+def _known_and_rivals(engine: AnswerEngine, timeline: Timeline, quads: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Features and labels of train facts, and of the best wrong answer to the same question as if it were known."""
+    features, labels = [], []
+    for quad in quads.cpu():
+        for side in SIDES:
+            question = _Question.of(quad, side)
+            candidates = engine.candidates(question.rel, side)
+            true = question.answers(timeline)
+            wrong = ~torch.isin(candidates, true)
+            if not bool(wrong.any()):
+                continue
+            scores = engine.scores(*question[:4], candidates)
+            rival = scores.masked_fill(~wrong, -torch.inf).argmax()
+            places = {True: (candidates == question.answer).nonzero()[0, 0], False: rival}
+            for label, place in places.items():
+                as_known = ~wrong if label else torch.arange(len(candidates)) == place
+                row = engine.features(*question[:3], candidates, scores, as_known)[place, :NUM_OWN]
+                features.append(row[None])
+                labels.append(torch.tensor([label]))
+    return features, labels
+
+
+def _fit(features: list[Tensor], labels: list[Tensor], isotonic: bool = True) -> Calibration | None:
+    if len(labels) < _ENOUGH or len(torch.unique(torch.cat(labels))) < 2:
         return None
-    return Calibration.fit(torch.cat(features), torch.cat(labels), torch.cat(weights))
+    return Calibration.fit(torch.cat(features), torch.cat(labels), isotonic=isotonic)
 
 
 def measure_calibration(
-    engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator
+    engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator, split: str = "test"
 ) -> dict[str, object]:
-    """Brier score, expected calibration error and reliability diagram of the five best answers to held-out questions:
-    the answers a person sees."""
-    assert engine.calibration is not None
-    judged = list(judge(engine, timeline, quads, generator))
-    features = torch.cat([question.features[:_BEST] for question in judged])
+    """Brier score, expected calibration error and reliability diagram of the five best predicted answers to the
+    questions of held-out quads and to questions without an answer.
+
+    ``"ECE_answered"`` is the error of the questions of held-out quads alone.
+
+    Args:
+        engine: The engine, with a calibration.
+        timeline: The graph.
+        quads: ``[n, 4]`` quads of ``split`` that the calibration was not fitted on.
+        generator: Source of randomness.
+        split: Their split.
+    """
+    calibration = engine.calibration.predicted
+    if calibration is None:
+        raise ValueError("engine must have a calibration of predicted answers (got None)")
+    judged = list(judge(engine, timeline, quads, split, generator))
+    if not judged:
+        return {}
     labels = torch.cat([question.is_true[:_BEST] for question in judged]).double()
-    probabilities = engine.calibration(features)
+    probabilities = torch.cat([calibration(question.features[:_BEST]) for question in judged])
+    has_answer = torch.cat([torch.full_like(q.is_true[:_BEST], q.has_answer) for q in judged])
     return {
         "Brier": brier_score(probabilities, labels),
         "ECE": expected_calibration_error(probabilities, labels),
-        "reliability": reliability(probabilities, labels),
+        "ECE_answered": expected_calibration_error(probabilities[has_answer], labels[has_answer]),
+        "reliability": [list(row) for row in reliability(probabilities, labels)],
         "questions": len(judged),
     }

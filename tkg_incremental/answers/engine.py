@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.facts import Interval, KnownFacts
-from tkg_incremental.metrics.calibration import Calibration
+from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
+from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import Side
+from tkg_incremental.ops.answers import FIRST, LAST, Side
+
+#: Features of an answer, and how many of them compare its score with those of other candidates.
+NUM_FEATURES, NUM_OWN = 11, 2
 
 
 class Names(Protocol):
@@ -32,6 +36,8 @@ class Clock(Protocol):
     def labels(self) -> Any: ...
 
     def step_of(self, when: Any) -> int: ...
+
+    def is_after(self, when: Any) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ class AnswerEngine:
         entities: Names of entities.
         relations: Names of relations.
         axis: What each step stands for.
-        calibration: Turns features of an answer into a probability.
+        calibration: Turns features of an answer into a probability; by default there are no probabilities.
+        last_step: The last step that the model learnt; by default the last of the axis.
     """
 
     def __init__(
@@ -84,15 +91,30 @@ class AnswerEngine:
         entities: Names,
         relations: Names,
         axis: Clock,
-        calibration: Calibration | None = None,
+        calibration: AnswerCalibration | None = None,
+        last_step: int | None = None,
     ) -> None:
         self.model, self.facts, self.entities, self.relations = model, facts, entities, relations
-        self.axis, self.calibration = axis, calibration
+        self.axis, self.calibration = axis, calibration or AnswerCalibration()
+        self.last_step = axis.num_steps - 1 if last_step is None else last_step
+
+    @classmethod
+    def from_catalog(cls, model: TKGModel) -> AnswerEngine:
+        """The engine of a model that has a catalog."""
+        catalog = model.catalog
+        if catalog is None:
+            raise RuntimeError("this model has no catalog of names: make it with from_dataset(), or set .catalog")
+        last = catalog.axis.num_steps - 1 if catalog.last_step is None else catalog.last_step
+        facts = catalog.facts[catalog.facts[:, FIRST] <= last].long()
+        facts[:, LAST].clamp_(max=last)
+        calibration = catalog.calibration and AnswerCalibration.from_dict(catalog.calibration)
+        names = catalog.entities, catalog.relations, catalog.axis
+        return cls(model, TensorFacts(facts, last + 1), *names, calibration or None, last)
 
     def query(
         self,
         head: str | int | None,
-        rel: str | int,
+        rel: str | int | None,
         tail: str | int | None,
         at: Any,
         k: int = 10,
@@ -106,10 +128,13 @@ class AnswerEngine:
             tail: Name or id; :obj:`None` if it is asked for.
             at: A date or label.
             k: Number of answers.
-            any_type: Rank all entities, not only those that were on that side of the relation in some fact.
+            any_type: Rank all entities, not only those that were on that side of the relation in some fact. The others
+                get no probability: it is calibrated for candidates of the right type.
         """
         if (head is None) == (tail is None):
             raise ValueError(f"exactly one of head and tail must be None (got head={head!r}, tail={tail!r})")
+        if rel is None or at is None:
+            raise ValueError(f"rel and time must be given (got rel={rel!r}, time={at!r})")
         if k < 1:
             raise ValueError(f"k must be at least 1 (got {k})")
         side: Side = "head" if head is None else "tail"
@@ -118,17 +143,20 @@ class AnswerEngine:
         candidates = self.candidates(relation, side, any_type)
         if not len(candidates):
             return []
-        scores, probabilities = self.evaluate(given, relation, side, step, candidates)
+        scores, probabilities = self._ranked(given, relation, side, step, candidates, any_type)
         known = self.facts.known_answers(given, relation, side, step)
-        answers = []
-        is_known = torch.tensor([int(entity) in known for entity in candidates.tolist()])
-        order = torch.argsort(torch.where(is_known, scores + 1e9, scores), descending=True)[:k]
-        for place in order.tolist():
-            entity = int(candidates[place])
-            probability = None if probabilities is None else float(probabilities[place])
-            interval = self._labels(known.get(entity))
-            answers.append(Answer(self.entities[entity], probability, float(scores[place]), interval))
-        return answers
+        is_known = torch.isin(candidates, torch.tensor(list(known), dtype=torch.long))
+        order = torch.argsort(scores, descending=True, stable=True)
+        order = torch.cat([order[is_known[order]], order[~is_known[order]]])[:k]
+        return [
+            Answer(
+                self.entities[entity],
+                _probability(probabilities[place]),
+                float(scores[place]),
+                self._labels(known.get(entity)),
+            )
+            for place, entity in zip(order.tolist(), candidates[order].tolist(), strict=True)
+        ]
 
     def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
         """The probability that a fact holds at a time."""
@@ -147,7 +175,7 @@ class AnswerEngine:
         h, r, t = self.entities.index(head), self.relations.index(rel), self.entities.index(tail)
         intervals = self.facts.intervals(h, r, t)
         points = []
-        for step in range(self.axis.num_steps):
+        for step in range(self.last_step + 1):
             score, probability = self._check(h, r, t, step)
             is_known = any(_holds(interval, step) for interval in intervals)
             points.append(TimelinePoint(self.axis.labels[step], probability, score, is_known))
@@ -166,8 +194,14 @@ class AnswerEngine:
     # Scores --------------------------------------------------------------------------------------------
 
     def step_of(self, at: Any) -> int:
-        """The step of a date. A date after the last step is answered as of the last step."""
-        return self.axis.step_of(at)
+        """The step of a date. A date after the last step that the model learnt is answered as of that step, with a
+        warning; a date before the first step is an error."""
+        step = self.axis.num_steps if self.axis.is_after(at) else self.axis.step_of(at)
+        if step <= self.last_step:
+            return step
+        label = self.axis.labels[self.last_step]
+        warnings.warn(f"{at} is after the last step the model learnt: answered as of {label}", stacklevel=3)
+        return self.last_step
 
     def candidates(self, rel: int, side: Side, any_type: bool = False) -> Tensor:
         """``[n]`` the entities to rank."""
@@ -175,24 +209,42 @@ class AnswerEngine:
             return torch.arange(self.model.encoder.sizes["entity"])
         return self.facts.type_members(rel, side)
 
+    def _ranked(
+        self, given: int, rel: int, side: Side, step: int, candidates: Tensor, any_type: bool
+    ) -> tuple[Tensor, Tensor]:
+        if not any_type:
+            return self.evaluate(given, rel, side, step, candidates)
+        scores = self.scores(given, rel, side, step, candidates)
+        probabilities = torch.full_like(scores, torch.nan, dtype=torch.double)
+        members = self.candidates(rel, side)
+        if len(members):
+            probabilities[members] = self.evaluate(given, rel, side, step, members)[1]
+        return scores, probabilities
+
     @torch.no_grad()
-    def evaluate(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Scores and probabilities of candidates, ``[n] → 2 × [n]``."""
-        self.model.eval()
-        scores = self._scores(given, rel, side, step, candidates)
-        if self.calibration is None:
-            return scores, None
+    def evaluate(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and probabilities of candidates, ``[n] → 2 × [n]``. A probability that was not calibrated is NaN."""
+        scores = self.scores(given, rel, side, step, candidates)
         known = torch.tensor(list(self.facts.known_answers(given, rel, side, step)), dtype=torch.long)
-        return scores, self.calibration(self.features(given, rel, side, scores, torch.isin(candidates, known)))
+        is_known = torch.isin(candidates, known)
+        features = self.features(given, rel, side, candidates, scores, is_known)
+        predicted, learnt = (
+            part(features[:, :size]) if part is not None else torch.full_like(scores, torch.nan, dtype=torch.double)
+            for part, size in ((self.calibration.predicted, NUM_FEATURES), (self.calibration.known, NUM_OWN))
+        )
+        return scores, torch.where(is_known, learnt, predicted)
 
-    @torch.no_grad()
-    def features(self, given: int, rel: int, side: Side, scores: Tensor, is_known: Tensor) -> Tensor:
-        """Features of the candidates of one query, ``[n], [n] → [n, 6]``.
+    def features(
+        self, given: int, rel: int, side: Side, candidates: Tensor, scores: Tensor, is_known: Tensor
+    ) -> Tensor:
+        """Features of the candidates of one query, ``3 × [n] → [n, 11]``.
 
-        Each candidate is compared with those that are not known to be true: its log-odds in the softmax, its margin to
-        the best of them and the logarithm of its rank. The others are the same for all candidates: whether the given
-        entity ever was on its side of the relation, whether the query has a known answer where it can have only one,
-        and the usual number of answers.
+        The first three compare a candidate with those that are not known facts: its log-odds in the softmax, its margin
+        to the best of them and the logarithm of its rank. Then its score, and whether the fact is known at another
+        time. The next four are the same for all candidates: whether the given entity ever was on its side of the
+        relation, whether the query has known answers, the usual number of answers and the number of candidates (both
+        as logarithms). Last, two products: the log-odds count less if the given entity does not fit, and a known
+        answer rules out others only where there usually is one.
         """
         scores = scores.double()
         others = scores.masked_fill(is_known, -torch.inf)
@@ -202,18 +254,22 @@ class AnswerEngine:
         rival = torch.where(is_known | (scores < best), best, second)
         # The softmax over the unknown candidates without the candidate itself.
         total = torch.logsumexp(others, 0)
-        rest = total + torch.log1p(-(others - total).exp().clamp(max=1 - 1e-9))
-        per_query = self.facts.answers_per_query(rel, side)
-        members = self.facts.type_members(rel, "tail" if side == "head" else "head")
-        fits = bool((members == given).any())
-        occupied = bool(is_known.any()) & (per_query < 1.2)
-        same = torch.tensor([float(fits), 0.0, float(torch.tensor(per_query).log())], dtype=torch.double)
-        same = same.repeat(len(scores), 1)
-        same[:, 1] = float(occupied) * (~is_known).double()
-        own = torch.stack([(scores - rest).clamp(-20, 20), (scores - rival).clamp(-20, 20), rank.log()], dim=1)
-        return torch.cat([own.nan_to_num(posinf=20.0, neginf=-20.0), same], dim=1)
+        rest = total + torch.log1p(-(others - total).exp().nan_to_num(0.0).clamp(max=1 - 1e-9))
+        odds, margin = ((scores - other).clamp(-20, 20).nan_to_num(posinf=20.0) for other in (rest, rival))
+        ever = self.facts.answers_ever(given, rel, side)
+        before = (torch.isin(candidates, ever) & ~is_known).double()
+        per_query = torch.tensor(self.facts.answers_per_query(rel, side)).log().expand_as(scores)
+        has_known = torch.full_like(scores, float(is_known.any()))
+        fits = torch.full_like(scores, float(len(ever) > 0))
+        count = torch.full_like(scores, len(scores)).log()
+        columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, count]
+        columns += [fits * odds, has_known * per_query]
+        return torch.stack(columns, dim=1)
 
-    def _scores(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> Tensor:
+    @torch.no_grad()
+    def scores(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> Tensor:
+        """Scores of candidates, ``[n] → [n]``."""
+        self.model.eval()
         device = self.model.device
         quad = torch.tensor([[given, rel, given, step]], device=device)
         vectors = self.model.candidate_vectors(candidates.to(device), step)
@@ -229,7 +285,7 @@ class AnswerEngine:
                 candidates, place = torch.cat([candidates, torch.tensor([answer])]), torch.tensor([len(candidates)])
             scores, probabilities = self.evaluate(given, rel, side, step, candidates)  # type: ignore[arg-type]
             index = int(place[0])
-            parts.append((float(scores[index]), None if probabilities is None else float(probabilities[index])))
+            parts.append((float(scores[index]), _probability(probabilities[index])))
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
         return score, sum(known) / len(known) if known else None
@@ -243,3 +299,7 @@ class AnswerEngine:
 
 def _holds(interval: Interval, step: int) -> bool:
     return interval.first <= step and (interval.last is None or step <= interval.last)
+
+
+def _probability(value: Tensor) -> float | None:
+    return None if bool(value.isnan()) else float(value)

@@ -26,6 +26,9 @@ class KnownFacts(Protocol):
     def known_answers(self, given: int, rel: int, side: Side, step: int) -> dict[int, Interval]:
         """Entities on ``side`` of facts that hold at a step, with their intervals."""
 
+    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
+        """``[n]`` entities on ``side`` of facts that hold at any step."""
+
     def type_members(self, rel: int, side: Side) -> Tensor:
         """``[n]`` entities that ever were on ``side`` of a relation, ascending."""
 
@@ -62,6 +65,11 @@ class TensorFacts:
         holds = (f[:, REL] == rel) & (f[:, FIRST] <= step) & (step <= f[:, LAST])
         rows = f[holds & (f[:, TAIL if side == "head" else HEAD] == given)]
         return {int(row[HEAD if side == "head" else TAIL]): self._interval(row) for row in rows}
+
+    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
+        f = self.facts
+        rows = f[(f[:, REL] == rel) & (f[:, TAIL if side == "head" else HEAD] == given)]
+        return torch.unique(rows[:, HEAD if side == "head" else TAIL])
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:

@@ -11,17 +11,36 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tkg_incremental import __version__
-from tkg_incremental.cli import compare, datasets, evaluate, export, query, report, train
+from tkg_incremental.cli import (
+    check,
+    compare,
+    create,
+    datasets,
+    erase,
+    evaluate,
+    export,
+    history,
+    query,
+    report,
+    rollback,
+    timeline,
+    train,
+    update,
+)
 from tkg_incremental.cli.arguments import Parser
 from tkg_incremental.cli.errors import BROKEN_PIPE, INTERRUPTED, UsageError, describe, exit_code
 from tkg_incremental.text import printable
 
-COMMANDS = (datasets, train, query, evaluate, report, compare, export)
+RESEARCH = (datasets, train, query, evaluate, report, compare, export)
+LIVE = (create, update, check, timeline, history, rollback, erase)
+COMMANDS = (*RESEARCH, *LIVE)
 
 DESCRIPTION = """\
 Train models of temporal knowledge graphs step by step, and query them at any time.
 
-`train` writes a run folder; the other commands read it.
+`train` writes a run folder; `query`, `evaluate`, `report`, `compare` and `export` read it.
+`create` makes a live graph, which `update` keeps current; `query`, `check`, `timeline`, `history`,
+`rollback` and `erase` work on it.
 `tkg-incremental COMMAND --help` describes a command, with examples.
 """
 EPILOG = """\
@@ -33,7 +52,7 @@ examples:
 exit codes:
   0  done                  3    bad data: a file, a folder or a name is missing or wrong
   1  failed                130  stopped by Ctrl-C
-  2  bad usage
+  2  bad usage             4    an update was refused by the gate
 """
 
 

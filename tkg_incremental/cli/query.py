@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run, positive
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
+from tkg_incremental.cli.graph_io import answer_row, is_graph, open_graph, print_json
 from tkg_incremental.cli.run_io import open_model
 from tkg_incremental.tables import format_table
 from tkg_incremental.text import printable
 
 if TYPE_CHECKING:
-    from tkg_incremental.models import Answer
+    from tkg_incremental.answers import Answer
 
 DESCRIPTION = """
 Ask a trained model which entity completes a fact at a given time. "?" marks the side that is
-asked for. Only the run folder is needed. An unknown name gets the nearest known ones.
+asked for. Only the folder of the run or graph is needed. An unknown name gets the nearest known ones.
+Known answers come first, with the time since when they hold.
 """
 EXAMPLES = """
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2021 -k 5
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2016 --at 2018 --at 2022
 tkg-incremental query runs/demo "Angela Merkel" "member of party" "?" --at 2010 --json
+tkg-incremental query graphs/company "?" leads "R&D" --predicted-only
 """
 
 
@@ -36,41 +41,86 @@ def add_parser(commands: Commands) -> None:
         "--at",
         metavar="DATE",
         action="append",
-        required=True,
-        help="a year or a date YYYY-MM-DD, as in the dataset; several are shown side by side",
+        help="a year or a date YYYY-MM-DD, as in the dataset; several are shown side by side (a graph: its last step)",
     )
     parser.add_argument("-k", type=positive, default=10, metavar="N", help="number of answers (10)")
-    parser.add_argument("--json", action="store_true", help="answers and scores as JSON")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--known-only", action="store_true", help="only facts of the graph (graph folders)")
+    only.add_argument("--predicted-only", action="store_true", help="only answers that are not known (graph folders)")
+    parser.add_argument(
+        "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
+    )
+    parser.add_argument("--json", action="store_true", help="answers as JSON, with scores, probabilities and intervals")
 
 
 def run(args: argparse.Namespace) -> int:
     if (args.head == "?") == (args.tail == "?") or args.rel == "?":
         raise UsageError(f'exactly one of HEAD and TAIL must be "?" (got {args.head!r} {args.rel!r} {args.tail!r})')
+    if is_graph(args.run_dir):
+        return query_graph(args)
+    if not args.at:
+        raise UsageError("the following arguments are required: --at")
+    for flag in ("known_only", "predicted_only"):
+        if getattr(args, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} needs the folder of a graph (got '{args.run_dir}')")
     model, catalog = open_model(args.run_dir)
     head, tail = (None if name == "?" else name for name in (args.head, args.tail))
+    steps, answers = {}, {}
     try:
-        answers = {when: model.query(head, args.rel, tail, when, k=args.k) for when in args.at}
-    except KeyError as error:  # an unknown name
+        for when in args.at:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                answers[when] = model.query(head, args.rel, tail, when, args.k, args.any_type)
+                steps[when] = catalog.axis.labels[model.answers.step_of(when)]
+            for message in sorted({str(warning.message) for warning in caught}):
+                print(message, file=sys.stderr)
+    except KeyError as error:  # a name that is not there
         raise BadDataError(error.args[0]) from None
     except ValueError as error:  # a date outside of the dataset
         raise BadDataError(f"--at: {error}") from None
     if args.json:
-        print(json.dumps({when: [answer._asdict() for answer in found] for when, found in answers.items()}))
+        print(json.dumps({when: [answer.to_dict() for answer in found] for when, found in answers.items()}))
         return OK
     print(printable(f"{args.head} · {args.rel} · {args.tail}"))
-    print(side_by_side({when: catalog.axis.labels[catalog.axis.step_of(when)] for when in answers}, answers))
+    print(side_by_side(steps, answers))
+    return OK
+
+
+def query_graph(args: argparse.Namespace) -> int:
+    """Asks a live graph: known answers first, each with its probability."""
+    head, tail = (None if name == "?" else name for name in (args.head, args.tail))
+    only = "known" if args.known_only else "predicted" if args.predicted_only else None
+    with open_graph(args.run_dir) as graph:
+        times = args.at or [graph.show(graph.clock.now)]
+        answers = {
+            when: graph.query(head, args.rel, tail, when, args.k, any_type=args.any_type, only=only) for when in times
+        }
+    if args.json:
+        print_json({when: [answer.to_dict() for answer in found] for when, found in answers.items()})
+        return OK
+    for when, found in answers.items():
+        print(printable(f"{args.head} · {args.rel} · {args.tail} at {when}"))
+        rows: list[list[str | float]] = [[place, *answer_row(answer)] for place, answer in enumerate(found, 1)]
+        print(format_table(["", "answer", "probability", "known"], rows) if rows else "no answers")
     return OK
 
 
 def side_by_side(steps: dict[str, str], answers: dict[str, list[Answer]]) -> str:
-    """A table with the answers at each time, best first, and their scores."""
+    """A table with the answers of each time, best first: probability, if there is a calibration, and the
+    interval of known facts."""
     header = [""]
     for when, label in steps.items():
-        header += [when if when == label else f"{when} ({label})", "score"]
+        header += [when if when == label else f"{when} ({label})", "probability", "known"]
     rows: list[list[str | float]] = []
     for place in range(max(map(len, answers.values()))):
         row: list[str | float] = [place + 1]
         for found in answers.values():
-            row += [found[place].name, found[place].score] if place < len(found) else ["", ""]
+            row += _cells(found[place]) if place < len(found) else ["", "", ""]
         rows.append(row)
     return format_table(header, rows)
+
+
+def _cells(answer: Answer) -> list[str | float]:
+    probability = "" if answer.probability is None else f"{answer.probability:.0%}"
+    known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or ''}".strip()
+    return [answer.name, probability, known]

@@ -134,6 +134,14 @@ class TimeAxis:
             raise ValueError(f"time must lie in {reach} (got {str(when)!r})")
         return bisect_right(self.first, instant) - 1
 
+    def is_after(self, when: Any) -> bool:
+        """Whether a date is after the last step.
+
+        Args:
+            when: The date, not coarser than the unit of the axis.
+        """
+        return parse_instant(when, self.unit) > self.last[-1]
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimeAxis):
             return NotImplemented

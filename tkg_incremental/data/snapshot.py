@@ -16,7 +16,7 @@ from tkg_incremental.data.vocabulary import Vocabulary
 from tkg_incremental.ops.answers import HEAD, TAIL
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
 _QUADS = frozenset((*SPLITS, "added", "removed"))
 

@@ -58,7 +58,7 @@ class Timeline:
         return self.axis.num_steps
 
     @property
-    def labels(self) -> list[str]:
+    def labels(self) -> Sequence[str]:
         return self.axis.labels
 
     @property

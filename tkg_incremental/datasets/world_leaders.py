@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tkg_incremental.data import TimeAxis
+from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.numbering import Numbering
@@ -22,6 +22,21 @@ ALWAYS_TRAIN = {
     ("president of", "United States"),
     ("prime minister of", "United Kingdom"),
     ("chancellor of", "Germany"),
+}
+
+ALIASES = {
+    "USA": "United States",
+    "US": "United States",
+    "U.S.": "United States",
+    "United States of America": "United States",
+    "UK": "United Kingdom",
+    "U.K.": "United Kingdom",
+    "Great Britain": "United Kingdom",
+    "USSR": "Soviet Union",
+    "GDR": "East Germany",
+    "Czechia": "Czech Republic",
+    "EU": "European Union",
+    "UN": "United Nations",
 }
 
 
@@ -42,6 +57,7 @@ class WorldLeaders(TKGDataset):
 
     def __init__(self, root: str | Path | None = None, **kwargs: Any) -> None:
         super().__init__(root, **kwargs)
+        self.entities = Vocabulary(self.entities.names, "entity", ALIASES)
 
     @cached_property
     def variant(self) -> str:

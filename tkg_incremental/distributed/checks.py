@@ -1,4 +1,4 @@
-"""What several processes cannot do, checked before a run begins."""
+"""Checks before a run: combinations that several processes do not support."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def rank_counter(model: TKGModel) -> RankCounter:
-    """How the ranks of a model are counted."""
+    """The rank counter for a model: by shards if its tables are sharded."""
     return ShardedRankCounter() if model.encoder.is_sharded else RankCounter()
 
 

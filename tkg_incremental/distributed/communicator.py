@@ -122,8 +122,8 @@ class DistributedCommunicator(Communicator):
             # The part of gloo's message between its source line and its advice.
             reason = re.sub(r"^\[\S*\]\s*", "", str(error).strip()).partition(". ")[0].partition("\n")[0]
             raise LostProcessError(
-                f"process {self.rank} of {self.size}: exchange of {about} failed: another process has ended or does not "
-                f"respond ({reason})"
+                f"process {self.rank} of {self.size}: exchange of {about} failed: another process has ended or does "
+                f"not respond ({reason})"
             ) from error
 
     def shutdown(self) -> None:

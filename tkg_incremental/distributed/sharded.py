@@ -23,11 +23,11 @@ _ROWS_AT_A_TIME = 1 << 16
 class ShardedEncoder(Encoder):
     """An encoder whose entity tables are divided among processes.
 
-    Its entity tables are parameters of type :class:`~torch.distributed.tensor.DTensor`, sharded by rows. Rows are looked
-    up collectively: all processes have to do it at the same time.
+    Its entity tables are parameters of type :class:`~torch.distributed.tensor.DTensor`, sharded by rows. A look-up of
+    rows is a collective operation: all processes have to take part.
     """
 
-    # Whether it pays off may differ between processes, and then their look-ups would not match.
+    # Each process would decide by its part of a batch, and then the look-ups of the processes might not match.
     encodes_together = False
     is_sharded = True
     shards: Shards
@@ -66,6 +66,16 @@ class ShardedEncoder(Encoder):
             dist.all_reduce(squares[1:], group=communicator.group)
         return squares.sum().sqrt().to(gradient.dtype)
 
+    def sum_tables(self, values: dict[str, Tensor]) -> Tensor:
+        """Over the rows of all processes; replicated tables count once."""
+        sums = torch.zeros(2, dtype=torch.double)
+        for name, value in values.items():
+            sums[int(name in self.local)] += value
+        communicator = self.shards.communicator
+        with communicator.translate_errors("a sum over tables"):
+            dist.all_reduce(sums[1:], group=communicator.group)
+        return sums.sum()
+
     @torch.no_grad()
     def initialize(
         self, axis: Axis, index: Tensor, generator: torch.Generator | None = None, only: str | None = None
@@ -95,7 +105,7 @@ class ShardedEncoder(Encoder):
 
 
 class ShardedRows(TouchedRows):
-    """Former values of the rows this process moves; those of other processes are looked up there.
+    """Former values of the rows this process updates; others are looked up on their owners.
 
     Args:
         encoder: The encoder about to learn.
@@ -142,7 +152,7 @@ def shard_entities(
     """
     if not isinstance(communicator, DistributedCommunicator):
         return make().to(device)
-    # Imported here, because it takes a while and few need it.
+    # Imported here, because the import is slow and seldom needed.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard
 

@@ -59,7 +59,7 @@ def _count(answers: Answers, candidates: Tensor, columns: Tensor, similarity: Si
     room = blocking.room(candidates, len(answers))
     for some in blocking.chunks(answers.column):
         scores = BlockScores(answers.query, answers.owner[some], candidates, similarity, blocking.width, room)
-        # The process that has the answer gives its score, from a product of the same shape as the others' products.
+        # The owner of the answer provides its score, from a product of the same shape as on the other processes.
         own = scores.at(column[some])
         with shards.communicator.translate_errors("scores"):
             dist.all_reduce(own)

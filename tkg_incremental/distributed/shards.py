@@ -1,4 +1,4 @@
-"""Rows of sharded tables: which process has them, and how others look them up."""
+"""Rows of sharded tables: their owners, and look-ups by other processes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tkg_incremental.distributed.communicator import DistributedCommunicator
 
 #: Rows of every table at some local places.
 Read = Callable[[Tensor], Sequence[Tensor]]
-#: Takes gradients of every table at some local places, of which some may be the same.
+#: Receives gradients of every table at some local places, which may repeat.
 Receive = Callable[[Tensor, Sequence[Tensor]], None]
 
 
 class Shards:
-    """Which process has which rows: one contiguous range per process, as in torch's ``Shard(0)``.
+    """The owners of the rows of a table: one contiguous range per process, as in torch's ``Shard(0)``.
 
     Args:
         total: Number of rows.
@@ -43,10 +43,10 @@ class Shards:
         with self.communicator.translate_errors("rows"):
             from_each = torch.empty_like(to_each)
             dist.all_to_all_single(from_each, to_each, group=self.communicator.group)
-            ask, asked = to_each.tolist(), from_each.tolist()
-            places = wanted.new_empty(sum(asked))
-            dist.all_to_all_single(places, wanted, asked, ask, group=self.communicator.group)
-        return Route(self, ask, asked, places - self.begin)
+            needed, requested = to_each.tolist(), from_each.tolist()
+            places = wanted.new_empty(sum(requested))
+            dist.all_to_all_single(places, wanted, requested, needed, group=self.communicator.group)
+        return Route(self, needed, requested, places - self.begin)
 
     def __repr__(self) -> str:
         return f"Shards({self.begin}–{self.end} of {self.total})"
@@ -56,22 +56,22 @@ class Route:
     """Exchange of rows between this process and their owners.
 
     Args:
-        shards: Which process has which rows.
-        ask: Number of rows this process needs from each.
-        asked: Number of rows each process needs from this one.
-        places: ``[sum(asked)]`` their local positions.
+        shards: Owners of the rows.
+        needed: Number of rows this process needs from each process.
+        requested: Number of rows each process needs from this one.
+        places: ``[sum(requested)]`` local positions of the requested rows.
     """
 
-    def __init__(self, shards: Shards, ask: list[int], asked: list[int], places: Tensor) -> None:
-        self._shards, self._ask, self._asked, self.places = shards, ask, asked, places
+    def __init__(self, shards: Shards, needed: list[int], requested: list[int], places: Tensor) -> None:
+        self._shards, self._needed, self._requested, self.places = shards, needed, requested, places
 
     def fetch(self, rows: Tensor) -> Tensor:
-        """Sends requested rows to the processes that need them: ``[sum(asked), d] → [n, d]``."""
-        return self._send(rows, self._asked, self._ask)
+        """Sends requested rows to the processes that need them: ``[sum(requested), d] → [n, d]``."""
+        return self._send(rows, self._requested, self._needed)
 
-    def give_back(self, rows: Tensor) -> Tensor:
-        """The opposite direction: ``[n, d] → [sum(asked), d]``."""
-        return self._send(rows, self._ask, self._asked)
+    def send_back(self, rows: Tensor) -> Tensor:
+        """Sends rows, such as gradients, to their owners: ``[n, d] → [sum(requested), d]``."""
+        return self._send(rows, self._needed, self._requested)
 
     def _send(self, rows: Tensor, out: list[int], into: list[int]) -> Tensor:
         communicator = self._shards.communicator
@@ -89,7 +89,7 @@ class Lookup:
     the first look-up fetches the rows of all tables, and the others use them.
 
     Args:
-        shards: Which process has which rows.
+        shards: Owners of the rows.
         names: Names of the tables.
         read: Reads rows of all tables.
         receive: Receives their gradients; :obj:`None` for frozen tables.
@@ -126,6 +126,6 @@ class _Fetch(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         # The mean over the processes, as for replicated tables.
-        received = ctx.route.give_back(torch.cat(gradients, dim=1).div_(ctx.size))
+        received = ctx.route.send_back(torch.cat(gradients, dim=1).div_(ctx.size))
         ctx.receive(ctx.route.places, received.split(ctx.widths, dim=1))
         return None, None, None, None, None

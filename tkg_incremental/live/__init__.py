@@ -3,10 +3,14 @@
 from tkg_incremental.live.changes import Change, ChangeFileError, ChangeSet, Rejection, Validation
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError, GraphLockedError
+from tkg_incremental.live.gate import GateReport, GateSettings
+from tkg_incremental.live.graph import LiveGraph
 from tkg_incremental.live.importing import import_arrays, import_facts
+from tkg_incremental.live.learning import LiveSettings
 from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
 from tkg_incremental.live.records import OPEN, Fact, Interval, Release, Update
 from tkg_incremental.live.releases import ReleaseFolder
+from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.settings import SettingsError
 from tkg_incremental.live.store import FactStore
@@ -19,10 +23,14 @@ __all__ = [
     "DamagedReleaseError",
     "Fact",
     "FactStore",
+    "GateReport",
+    "GateSettings",
     "GraphFolder",
     "GraphFolderError",
     "GraphLockedError",
     "Interval",
+    "LiveGraph",
+    "LiveSettings",
     "Manifest",
     "Rejection",
     "Release",
@@ -30,6 +38,7 @@ __all__ = [
     "SettingsError",
     "StoreError",
     "Update",
+    "UpdateReport",
     "Validation",
     "audit_bytes",
     "erase_storage",

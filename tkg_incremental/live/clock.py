@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,12 +46,13 @@ class GraphClock:
         return min(max(instant, self.origin), self.now) - self.origin
 
     def step_of(self, when: Any) -> int:
-        """The step of a date. A date after the last update is answered as of the last step, with a warning."""
+        """The step of a date, as far as the graph reaches."""
         instant = self.instant(when)
         if instant < self.origin:
             first = format_instant(self.origin, self.unit)
             raise ValueError(f"time must not be before the graph's first step, {first} (got {when!r})")
-        if instant > self.now:
-            last = format_instant(self.now, self.unit)
-            warnings.warn(f"{when} is after the last update: answered as of {last}", stacklevel=2)
         return self.step(instant)
+
+    def is_after(self, when: Any) -> bool:
+        """Whether a date is after the last update."""
+        return self.instant(when) > self.now

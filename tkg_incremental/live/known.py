@@ -40,6 +40,11 @@ class StoreFacts:
         facts = self._store.answers(head, rel, tail, at=self._clock.origin + step)
         return {_end(fact, side): self._interval(fact.valid_from, fact.valid_to) for fact in facts}
 
+    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
+        head, tail = (None, given) if side == "head" else (given, None)
+        facts = self._store.answers(head, rel, tail)
+        return torch.tensor(sorted({_end(fact, side) for fact in facts}), dtype=torch.long)
+
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:
             members = torch.from_numpy(self._store.type_members(rel, side))
@@ -72,10 +77,12 @@ class StoreNames:
     Args:
         store: The fact store.
         kind: ``"entity"`` or ``"relation"``.
+        size: Number of ids that the model has rows for. Names with later ids count as unknown.
     """
 
-    def __init__(self, store: FactStore, kind: str) -> None:
+    def __init__(self, store: FactStore, kind: str, size: int | None = None) -> None:
         self._store, self._kind = store, kind
+        self._size = 2**62 if size is None else size
         self._id = store.entity_id if kind == "entity" else store.relation_id
         self._names = store.entity_names if kind == "entity" else store.relation_names
 
@@ -83,18 +90,21 @@ class StoreNames:
         if isinstance(name, int):
             return name
         found = self._id(name)
-        if found is None:
-            found = self._ignoring_case(name)
-        return found
+        return found if found is not None and found < self._size else self._ignoring_case(name)
 
     def _ignoring_case(self, name: str) -> int:
         table = "entities" if self._kind == "entity" else "relations"
         run = self._store.connection.execute
-        same = run(f"SELECT id, name FROM {table} WHERE name = ? COLLATE NOCASE LIMIT 2", (name,)).fetchall()
+        same = run(
+            f"SELECT id, name FROM {table} WHERE name = ? COLLATE NOCASE AND id < ? LIMIT 2", (name, self._size)
+        ).fetchall()
         if len(same) == 1:
             return int(same[0][0])
         pattern = "%" + name.replace("%", "").replace("_", "") + "%"
-        near = run(f"SELECT name FROM {table} WHERE name LIKE ? ORDER BY length(name) LIMIT 3", (pattern,)).fetchall()
+        near = run(
+            f"SELECT name FROM {table} WHERE name LIKE ? AND id < ? ORDER BY length(name) LIMIT 3",
+            (pattern, self._size),
+        ).fetchall()
         hint = f"; the nearest are {', '.join(repr(row[0]) for row in near)}" if near else ""
         raise KeyError(f"no {self._kind} is called {name!r}{hint}")
 

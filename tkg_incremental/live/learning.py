@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -17,9 +17,14 @@ from tkg_incremental.live.records import OPEN, Change
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.models.zoo import ZOO
+from tkg_incremental.ops.answers import HEAD, TAIL, TIME
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
+from tkg_incremental.strategies.context import TrainingContext
+from tkg_incremental.strategies.terms import Losses
+from tkg_incremental.strategies.views import has_no_answer
 from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.settings import LearningSettings
 
@@ -54,17 +59,17 @@ class LiveSettings:
     name: str = "TNTComplEx"
     hidden_channels: int = 128
     seed: int = 0
-    epochs: int = 40
+    epochs: int = 20
     visits: int = 10
-    update_epochs: int = 6
-    rounds: int = 4
+    update_epochs: int = 3
+    rounds: int = 6
     repeats: int = 5
-    current: int = 2000
-    replay: int = 4000
+    current: int = 1000
+    replay: int = 5000
     lr: float = 0.1
     n3: float = 1e-2
     smoothness: float = 0.1
-    unlikelihood: float = 1.0
+    unlikelihood: float = 2.0
     batch_size: int = 1000
 
     @classmethod
@@ -92,12 +97,33 @@ class LiveSettings:
             smoothness=self.smoothness,
         )
 
-    def make_model(self, num_entities: int, num_relations: int, num_steps: int) -> TKGModel:
-        """A new model with reciprocal relations."""
+    def check(self) -> None:
+        """Refuses a model that is unknown, before anything is written."""
         if self.name not in ZOO:
             raise ValueError(f"model must be one of {', '.join(ZOO)} (got {self.name!r})")
+
+    def make_model(self, num_entities: int, num_relations: int, num_steps: int) -> TKGModel:
+        """A new model with reciprocal relations."""
+        self.check()
         sizes = (num_entities, num_relations, num_steps)
-        return ZOO[self.name](*sizes, hidden_channels=self.hidden_channels, reciprocal=True, seed=self.seed)  # type: ignore[call-arg]
+        make: Callable[..., TKGModel] = ZOO[self.name]
+        return make(*sizes, hidden_channels=self.hidden_channels, reciprocal=True, seed=self.seed)
+
+
+@dataclass
+class EndedFacts(UnlikelihoodLoss):
+    """Unlikelihood of ended facts. Where nothing has replaced one, its answer must also score below the mean of the
+    negatives: a question that has no answer any more must not list the last one, and the gradient of the unlikelihood
+    vanishes before that."""
+
+    def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        assert encoded is not None
+        losses = super().losses(encoded, context)
+        logits = encoded.logits()
+        margin = logits[:, 0] - logits[:, 1:].mean(1)
+        margin = margin[has_no_answer(context.timeline, encoded.quads).flatten()]
+        below = self.weight * torch.nn.functional.softplus(margin).sum() / len(encoded.quads)
+        return {"unlikelihood": losses["unlikelihood"] + below}
 
 
 class ChangedFacts(NamedTuple):
@@ -139,7 +165,8 @@ def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts,
     large graph needs. True answers outside of it may be drawn as negatives, with a probability that is negligible."""
     rows = {(*quad, quad[3]) for quad in replay.tolist()}
     for head, rel, tail, _ in torch.cat(changed).tolist():
-        for fact in [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]:
+        rivals = [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]
+        for fact in [*store.answers(head, rel, tail), *rivals]:
             until = OPEN if fact.valid_to is None else fact.valid_to
             first = max(fact.valid_from, clock.origin) - clock.origin
             last = min(until - 1, clock.now) - clock.origin
@@ -150,8 +177,8 @@ def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts,
 
 
 def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock, visits: int = 5) -> ChangedFacts:
-    """Quads of changes: an added fact at several steps of its interval, an ended one at the last step, a retracted one
-    at several steps at which it was said to hold."""
+    """Quads of changes: an added fact at several steps of its interval, an ended one at steps since its end, and a
+    retracted one at several steps at which it was said to hold."""
     added, ended, retracted = [], [], []
     for change in changes:
         head, tail = store.entity_id(change.head), store.entity_id(change.tail)
@@ -164,20 +191,49 @@ def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock
             if i.valid_from <= clock.now
         ]
         now = clock.num_steps - 1
-        holds_now = any(first <= now <= last for first, last in holds)
         if change.op == "add":
             assert change.at is not None
             begin = clock.step(change.at)
             found = [(first, last) for first, last in holds if first <= begin <= last]
             for first, last in found[:1]:
                 added += [(head, rel, tail, step) for step in _spread(max(first, begin), last, visits)]
-        elif change.op == "end" and not holds_now:
-            ended.append((head, rel, tail, now))
+        elif change.op == "end":
+            assert change.at is not None
+            # An end of the past is learnt for the time since then.
+            steps = [step for step in _spread(clock.step(change.at), now, visits) if not _covers(holds, step)]
+            ended += [(head, rel, tail, step) for step in steps]
         elif change.op == "retract":
             first = 0 if change.at is None else clock.step(change.at)
-            steps = [step for step in _spread(first, now, visits) if not any(a <= step <= b for a, b in holds)]
+            steps = [step for step in _spread(first, now, visits) if not _covers(holds, step)]
             retracted += [(head, rel, tail, step) for step in steps]
     return ChangedFacts(*(torch.tensor(rows, dtype=torch.long).view(-1, 4) for rows in (added, ended, retracted)))
+
+
+def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Tensor:
+    """``[n, 4]`` facts that end because the clock moves past an end that was known beforehand, at the last step."""
+    sql = (
+        "SELECT DISTINCT head, rel, tail FROM facts f WHERE valid_to > ? AND valid_to <= ? AND NOT EXISTS (SELECT 1 "
+        "FROM facts g WHERE g.head = f.head AND g.rel = f.rel AND g.tail = f.tail "
+        "AND g.valid_from <= ? AND (g.valid_to IS NULL OR g.valid_to > ?))"
+    )
+    found = store.connection.execute(sql, (before.now, after.now, after.now, after.now)).fetchall()
+    return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
+
+
+def facts_of_entities(entities: Iterable[int], store: FactStore, clock: GraphClock, visits: int = 5) -> Tensor:
+    """``[n, 4]`` the facts of entities, each at several steps of its interval."""
+    facts = sorted({fact for entity in entities for fact in store.neighbours(entity)})
+    quads = []
+    for fact in facts:
+        if fact.valid_from <= clock.now:
+            last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
+            steps = _spread(clock.step(fact.valid_from), last, visits)
+            quads += [(fact.head, fact.rel, fact.tail, step) for step in steps]
+    return torch.tensor(quads, dtype=torch.long).view(-1, 4)
+
+
+def _covers(intervals: Sequence[tuple[int, int]], step: int) -> bool:
+    return any(first <= step <= last for first, last in intervals)
 
 
 def _spread(first: int, last: int, count: int) -> list[int]:
@@ -216,6 +272,7 @@ def train_update(
         For each table the rows that were moved.
     """
     time, negatives = timeline.num_steps - 1, _negatives(timeline)
+    changed, replay = ChangedFacts(*(_known(timeline, quads) for quads in changed)), _known(timeline, replay)
     terms: list[Term] = [CrossEntropy(Current(settings.current), negatives, name="CE current")]
     if len(changed.added):
         terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), negatives))
@@ -224,11 +281,17 @@ def train_update(
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
-        terms.append(UnlikelihoodLoss(view, 100, settings.unlikelihood, open_only=False))
+        terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False))
     learner = _learner(model, timeline, time, terms, settings, "update", seed)
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
-    return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}  # type: ignore[union-attr]
+    return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
+
+
+def _known(timeline: Timeline, quads: Tensor) -> Tensor:
+    """The quads whose entities have a fact at their step or before it. Only those are encoded."""
+    first = timeline.first_seen[quads[:, [HEAD, TAIL]]].amax(1)
+    return quads[first <= quads[:, TIME]]
 
 
 def _negatives(timeline: Timeline) -> Any:

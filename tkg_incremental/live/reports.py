@@ -12,6 +12,9 @@ from tkg_incremental.live.gate import GateReport
 #: Exit codes of the command line by state.
 EXIT_CODES = {"released": 0, "unchanged": 0, "valid": 0, "rejected": 3, "refused": 4}
 
+# Rejected lines that the text of a report lists; a script has all of them.
+SHOWN = 20
+
 
 @dataclass(frozen=True)
 class UpdateReport:
@@ -78,5 +81,8 @@ class UpdateReport:
         lines = [" · ".join([*parts, last])]
         if self.gate is not None:
             lines += [f"  gate: {reason}" for reason in self.gate.reasons]
-        lines += [f"  line {line}: {reason} ({text})" for line, text, reason in self.rejected]
+        lines += [f"  line {line}: {reason} ({text})" for line, text, reason in self.rejected[:SHOWN]]
+        if len(self.rejected) > SHOWN:
+            lines.append(f"  … and {len(self.rejected) - SHOWN} more")
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)

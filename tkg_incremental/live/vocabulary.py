@@ -63,6 +63,11 @@ class Vocabulary:
         """Names of relations; ``None`` for an unknown id."""
         return self._names("relations", ids)
 
+    def names_containing(self, text: str) -> list[str]:
+        """Names of entities that contain a text. Reads all of them."""
+        sql = "SELECT name FROM entities WHERE instr(name, ?) ORDER BY id"
+        return [name for (name,) in self.connection.execute(sql, (text,))]
+
     def add_entities(self, names: Iterable[str]) -> list[int]:
         """Ids of entities, in the running transaction. Unknown names get the next ids."""
         return self._add_names("entities", names)

@@ -52,11 +52,13 @@ class TermBatch:
         candidates: What the quads are scored against; :obj:`None` for terms that draw nothing.
         weight: Weight of the term's losses: the share of the quads in a batch that several processes divide, times
             the number of processes.
+        total: Number of quads before the batch was divided; :obj:`None` for the number of ``quads``.
     """
 
     quads: Tensor
     candidates: Candidates | None = None
     weight: float = 1.0
+    total: int | None = None
 
     def part(self, rank: int, size: int) -> TermBatch:
         """The part of one of several processes. The mean over the processes is the mean over the batch."""
@@ -66,7 +68,7 @@ class TermBatch:
             return self
         begin, end = total * rank // size, total * (rank + 1) // size
         candidates = None if self.candidates is None else self.candidates.part(begin, end, total)
-        return TermBatch(self.quads[begin:end], candidates, (end - begin) * size / total)
+        return TermBatch(self.quads[begin:end], candidates, (end - begin) * size / total, total)
 
 
 @dataclass(frozen=True)

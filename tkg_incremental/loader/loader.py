@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -81,19 +82,29 @@ class TKGLoader:
     def _sizes(self) -> Iterator[tuple[Quads | None, list[int]]]:
         """The quads of each term and how many of them each batch gets."""
         batches, dealt = len(self), 0
-        for quads in self.views:
+        filled = self._filled_sizes() if self.short_last else []
+        for number, quads in enumerate(self.views):
             if quads is None:
                 yield None, []
             elif self.short_last:
-                share = math.ceil(len(quads) / max(1, batches))
-                cuts = [min(share * batch, len(quads)) for batch in range(batches + 1)]
-                if len(quads) == self.num_quads:
-                    cuts = [*range(0, len(quads), self.batch_size), len(quads)]
-                yield quads, [b - a for a, b in zip(cuts, cuts[1:], strict=False)]
+                yield quads, filled[number]
             else:
                 # Round robin: a term begins with the batch after the one that the term before ended with.
                 yield quads, [len(range((batch - dealt) % batches, len(quads), batches)) for batch in range(batches)]
                 dealt += len(quads)
+
+    def _filled_sizes(self) -> list[list[int]]:
+        """For each term, its number of quads in each batch if every batch but the last is full."""
+        counts = [0 if quads is None else len(quads) for quads in self.views]
+        if max(counts, default=0) == self.num_quads:  # at most one term has quads
+            cuts = [*range(0, self.num_quads, self.batch_size), self.num_quads]
+            sizes = [b - a for a, b in pairwise(cuts)]
+            return [sizes if count else [0] * len(self) for count in counts]
+        # The quads of each term are spread evenly over the epoch, then the epoch is cut.
+        places = torch.cat([(torch.arange(count, dtype=torch.double) + 0.5) / max(1, count) for count in counts])
+        term = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))[torch.argsort(places, stable=True)]
+        parts = [torch.bincount(part, minlength=len(counts)) for part in term.split(self.batch_size)]
+        return torch.stack(parts, 1).tolist()
 
     def _shuffle(self, quads: Quads, sizes: list[int]) -> Sequence[Tensor]:
         return torch.randperm(len(quads), generator=self.generator, device=quads.device).split(sizes)

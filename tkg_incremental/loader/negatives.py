@@ -46,12 +46,13 @@ class NegativeSampler:
         entities = quads.new_empty(2 * len(quads), count)
         entities.random_(generator=generator)
         missing = False
-        for side, half in zip(SIDES, entities.split(len(quads)), strict=True):
+        for side, half in zip(SIDES, entities.view(2, len(quads), count), strict=True):
             missing |= self._choose(quads, side, half)
         mask = None
         if missing:
             mask = entities < 0
-            entities.clamp_(min=0)
+            # The first member of the pool is encoded at every step; any other entity may not be.
+            entities.masked_fill_(mask, int(self.pool.entities[0]))
         return Candidates(entities, quads[:, TIME].repeat(2), None, mask)
 
     def _draw_shared(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
@@ -109,9 +110,10 @@ def _choose(quads: Tensor, answers: AnswerIndex, entities: Tensor, known: Tensor
         number = number * _MULTIPLIER + _INCREMENT
         candidate = entities[((number >> 33) & 0x7FFFFFFF) % known[row]]
         chosen[row, place] = candidate
-        again = answers.contains(quads[row], candidate[:, None]).squeeze(1)
+        # Integers from the mask, once: a device has to be waited for at each index by a mask.
+        again = answers.contains(quads[row], candidate[:, None]).squeeze(1).nonzero().squeeze(1)
         row, place, number = row[again], place[again], number[again]
     chosen[row, place] = -1
-    chosen[has_none] = -1
+    chosen.masked_fill_(has_none[:, None], -1)
     numbers.copy_(chosen)
     return bool(len(row)) or bool(has_none.any())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,59 +13,141 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Calibration:
-    r"""Logistic regression (Platt scaling) on features of an answer: :math:`p = \sigma(\mathbf{w}^\top \mathbf{x} + b)`.
+    r"""Logistic regression on features of an answer (Platt scaling), then isotonic regression of its output.
+
+    .. math:: p = f(\sigma(\mathbf{w}^\top \mathbf{x} + b))
+
+    with :math:`f` piecewise linear and increasing between its knots. Without knots, :math:`f` is the identity.
 
     Args:
         weights: One weight per feature.
         bias: The bias :math:`b`.
+        knots: Pairs (output of the logistic regression, probability), ascending in both.
     """
 
     weights: tuple[float, ...]
     bias: float
+    knots: tuple[tuple[float, float], ...] = ()
 
     @classmethod
-    def fit(cls, features: Tensor, labels: Tensor, weights: Tensor | None = None, penalty: float = 1e-3) -> Calibration:
-        """Fits the weights by maximum likelihood.
+    def fit(cls, features: Tensor, labels: Tensor, penalty: float = 1e-4, isotonic: bool = True) -> Calibration:
+        """Fits the weights by maximum likelihood, then the knots by least squares.
 
         Args:
             features: ``[n, f]``.
             labels: ``[n]`` 1 for facts that hold, 0 for others.
-            weights: ``[n]`` number of answers that each stands for; by default 1.
             penalty: Weight of the L2 penalty on standardized features.
+            isotonic: Whether to fit knots.
         """
         if len(features) == 0 or len(torch.unique(labels)) < 2:
             raise ValueError("labels must contain facts that hold and facts that do not")
         x, y = features.double(), labels.double()
         mean, scale = x.mean(0), x.std(0).clamp(min=1e-6)
         z = (x - mean) / scale
-        share = torch.ones_like(y) if weights is None else weights.double()
-        share = share / share.sum()
         parameters = torch.zeros(x.size(1) + 1, dtype=torch.double, requires_grad=True)
         optimizer = torch.optim.LBFGS([parameters], max_iter=200, line_search_fn="strong_wolfe")
 
         def closure() -> Tensor:
             optimizer.zero_grad()
-            loss = F.binary_cross_entropy_with_logits(z @ parameters[:-1] + parameters[-1], y, share, reduction="sum")
+            loss = F.binary_cross_entropy_with_logits(z @ parameters[:-1] + parameters[-1], y)
             loss = loss + penalty * parameters[:-1].square().sum()
             loss.backward()
             return loss
 
         with torch.enable_grad():
-            optimizer.step(closure)  # type: ignore[arg-type]
+            optimizer.step(closure)
         slopes = parameters.detach()[:-1] / scale
-        return cls(tuple(slopes.tolist()), float(parameters.detach()[-1] - (slopes * mean).sum()))
+        linear = cls(tuple(slopes.tolist()), float(parameters.detach()[-1] - (slopes * mean).sum()))
+        if not isotonic:
+            return linear
+        return replace(linear, knots=isotonic_knots(linear(x), y))
 
     def __call__(self, features: Tensor) -> Tensor:
         """Probabilities, ``[*, f] → [*]``."""
-        logits = features.double() @ torch.tensor(self.weights, dtype=torch.double, device=features.device)
-        return torch.sigmoid(logits + self.bias)
+        weights = torch.tensor(self.weights, dtype=torch.double, device=features.device)
+        p = torch.sigmoid(features.double() @ weights + self.bias)
+        return interpolate(p, self.knots) if self.knots else p
 
     def to_dict(self) -> dict[str, Any]:
-        return {"weights": list(self.weights), "bias": self.bias}
+        return {"weights": list(self.weights), "bias": self.bias, "knots": [list(knot) for knot in self.knots]}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Calibration:
-        return cls(tuple(float(w) for w in state["weights"]), float(state["bias"]))
+        knots = tuple((float(x), float(y)) for x, y in state["knots"])
+        return cls(tuple(float(weight) for weight in state["weights"]), float(state["bias"]), knots)
+
+
+@dataclass(frozen=True)
+class AnswerCalibration:
+    """The calibrations of a model's answers. A probability means one of two things.
+
+    Of a predicted answer, it is the share of such answers that turned out to be true: fitted on facts that the model
+    was not trained on, asked in both directions, and on questions without an answer. Of a known fact, it is how surely
+    the model tells the fact from other candidates: fitted on facts that the model was trained on. A known fact with a
+    low probability is one that the model did not learn.
+
+    Args:
+        predicted: For answers that are not known facts; :obj:`None` if there were no facts to fit it on.
+        known: For known facts.
+    """
+
+    predicted: Calibration | None = None
+    known: Calibration | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: part and part.to_dict() for name, part in (("predicted", self.predicted), ("known", self.known))}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> AnswerCalibration:
+        predicted, known = (state[name] and Calibration.from_dict(state[name]) for name in ("predicted", "known"))
+        return cls(predicted, known)
+
+
+def isotonic_regression(values: Sequence[float]) -> list[tuple[float, int]]:
+    """The ascending sequence nearest to ``values`` by least squares, as runs (mean, length): pool adjacent violators.
+
+    >>> isotonic_regression([0.0, 1.0, 0.0, 1.0])
+    [(0.0, 1), (0.5, 2), (1.0, 1)]
+    """
+    runs: list[tuple[float, int]] = []
+    for value in values:
+        mean, length = float(value), 1
+        while runs and runs[-1][0] >= mean:
+            before, count = runs.pop()
+            mean, length = (before * count + mean * length) / (count + length), count + length
+        runs.append((mean, length))
+    return runs
+
+
+def isotonic_knots(outputs: Tensor, labels: Tensor, size: int = 30) -> tuple[tuple[float, float], ...]:
+    """Knots of an isotonic regression of ``labels`` on ``outputs``, each ``[n]``.
+
+    The answers are sorted by output and cut into groups of about ``size``. The share of facts that hold in a group is
+    smoothed by half a fact that holds and half a fact that does not, so no probability is 0 or 1.
+    """
+    order = torch.argsort(outputs, stable=True)
+    groups = max(1, len(order) // size)
+    x = [part.mean().item() for part in outputs[order].double().tensor_split(groups)]
+    y = [(part.sum().item() + 0.5) / (len(part) + 1) for part in labels[order].double().tensor_split(groups)]
+    knots, begin = [], 0
+    for mean, length in isotonic_regression(y):
+        knots.append((sum(x[begin : begin + length]) / length, mean))
+        begin += length
+    return tuple(knots)
+
+
+def interpolate(values: Tensor, knots: Sequence[tuple[float, float]]) -> Tensor:
+    """Piecewise linear through ``knots``, constant outside, ``[*] → [*]``.
+
+    >>> interpolate(torch.tensor([0.0, 0.5, 2.0]), [(0.0, 0.1), (1.0, 0.3)])
+    tensor([0.1000, 0.2000, 0.3000])
+    """
+    x, y = torch.tensor(knots, dtype=values.dtype, device=values.device).t().contiguous()
+    if len(x) == 1:
+        return y.expand_as(values).clone()
+    right = torch.searchsorted(x, values.contiguous()).clamp(1, len(x) - 1)
+    share = ((values - x[right - 1]) / (x[right] - x[right - 1]).clamp(min=1e-12)).clamp(0, 1)
+    return y[right - 1] + share * (y[right] - y[right - 1])
 
 
 def brier_score(probabilities: Tensor, labels: Tensor) -> float:

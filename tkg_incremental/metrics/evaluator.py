@@ -14,7 +14,7 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.metrics import functional as metric
 from tkg_incremental.metrics.counting import RankCounter
 from tkg_incremental.metrics.step_ranks import SideQueries, StepRanks
-from tkg_incremental.ops.answers import SIDES, query_columns
+from tkg_incremental.ops.answers import FIRST, LAST, SIDES, query_columns
 
 if TYPE_CHECKING:
     from tkg_incremental.models import TKGModel
@@ -108,9 +108,27 @@ class Evaluator:
         ranks = self.rank(model, step)
         return metric.hits_at(ranks.filtered, k) if ranks else float("nan")
 
-    def hits(self, model: TKGModel, first: int, last: int, k: int = 10) -> float:
-        """Hits@k over the pooled quads of the steps ``first … last``."""
-        return metric.hits_at(self._pooled_ranks(model, range(first, last + 1)), k)
+    def hits(self, model: TKGModel, first: int, last: int, k: int = 10, max_quads: int | None = None) -> float:
+        """Hits@k over the pooled quads of the steps ``first … last``.
+
+        Args:
+            model: The model.
+            first: First step.
+            last: Last step.
+            k: Ranks up to this one count.
+            max_quads: Leave out steps, evenly, until at most this many quads are left; :obj:`None` for all steps.
+        """
+        return metric.hits_at(self._pooled_ranks(model, self._some_steps(first, last, max_quads)), k)
+
+    def _some_steps(self, first: int, last: int, max_quads: int | None) -> range:
+        """Steps ``first … last``; every second, fourth, eighth, … of them if they have more quads than wanted."""
+        facts, size = self.table.facts, self.timeline.num_steps + 1
+        change = torch.bincount(facts[:, FIRST], minlength=size) - torch.bincount(facts[:, LAST] + 1, minlength=size)
+        counts = torch.cumsum(change, 0)[first : last + 1]
+        stride = 1
+        while max_quads is not None and stride < len(counts) and int(counts[::stride].sum()) > max_quads:
+            stride *= 2
+        return range(first, last + 1, stride)
 
     def link_prediction(
         self, model: TKGModel, first: int = 0, last: int | None = None, candidates: Candidates = "known"

@@ -1,6 +1,6 @@
 r"""The model zoo: encoders × decoders, and the named combinations."""
 
-from tkg_incremental.models.base import Answer, TKGModel
+from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.decoders import ComplEx, DistMult, SimplE, TransE
 from tkg_incremental.models.encoder import Encoder
@@ -23,7 +23,6 @@ from tkg_incremental.models.zoo import (
 __all__ = classes = [
     "DE",
     "ZOO",
-    "Answer",
     "CalendarDE",
     "ChronoR",
     "ComplEx",

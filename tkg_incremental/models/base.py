@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,14 +19,8 @@ from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
 from tkg_incremental.ops.scores import all_scores
 
 if TYPE_CHECKING:
+    from tkg_incremental.answers import Answer, AnswerEngine, TimelinePoint
     from tkg_incremental.datasets.base import TKGDataset
-
-
-class Answer(NamedTuple):
-    """One answer to a query: a name and its score."""
-
-    name: str
-    score: float
 
 
 class TKGModel(nn.Module):
@@ -51,6 +45,7 @@ class TKGModel(nn.Module):
         self.encoder, self.decoder, self.catalog, self.reciprocal = encoder, decoder, catalog, reciprocal
         #: Arguments of the named models, to construct a saved one again.
         self.options: dict[str, Any] = {}
+        self._answers: tuple[Catalog | None, AnswerEngine] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -59,7 +54,7 @@ class TKGModel(nn.Module):
     def frozen_copy(self) -> FrozenModel:
         """A copy that does not learn."""
         parts = copy.deepcopy(self.encoder), copy.deepcopy(self.decoder)
-        return FrozenModel(*parts, self.catalog, self.reciprocal).requires_grad_(False)
+        return FrozenModel(*parts, self.catalog, self.reciprocal).requires_grad_(False).eval()
 
     def frozen_view(self, former: RowSource) -> FrozenModel:
         """The model with the rows that ``former`` provides: like a frozen copy, without the copy."""
@@ -138,48 +133,55 @@ class TKGModel(nn.Module):
         self.encoder.expand(num_entities, num_relations, num_steps, generator)
         return self
 
-    @torch.no_grad()
+    # Answers -------------------------------------------------------------------------------------------
+
+    @property
+    def answers(self) -> AnswerEngine:
+        """Answers questions by name."""
+        from tkg_incremental.answers import AnswerEngine  # imports this module
+
+        if self._answers is None or self._answers[0] is not self.catalog:
+            self._answers = self.catalog, AnswerEngine.from_catalog(self)
+        return self._answers[1]
+
     def query(
         self,
         head: str | int | None = None,
         rel: str | int | None = None,
         tail: str | int | None = None,
-        time: str | int | None = None,
+        time: Any = None,
         k: int = 10,
+        any_type: bool = False,
     ) -> list[Answer]:
-        """The ``k`` best answers to a question with exactly one of ``head`` and ``tail`` left out.
+        """The ``k`` best answers to a question with exactly one of ``head`` and ``tail`` left out, known facts first.
 
         Args:
             head: Name or id, or :obj:`None` if it is asked for.
             rel: Name or id.
             tail: Name or id, or :obj:`None` if it is asked for.
-            time: A year or date; an integer on an axis of plain indices.
-            k: How many answers.
+            time: A year or date; an integer on an axis of plain indices. A time after the last step that the model
+                learnt is answered as of that step, with a warning.
+            k: Number of answers.
+            any_type: Rank all entities, not only those that were on that side of the relation in some train fact.
         """
-        if self.catalog is None:
-            raise RuntimeError("this model has no catalog of names: make it with from_dataset(), or set .catalog")
-        if (head is None) == (tail is None):
-            raise ValueError(f"exactly one of head and tail must be None (got head={head!r}, tail={tail!r})")
-        if rel is None or time is None:
-            raise ValueError(f"rel and time must be given (got rel={rel!r}, time={time!r})")
-        if k < 1:
-            raise ValueError(f"k must be at least 1 (got {k})")
-        side: Side = "head" if head is None else "tail"
-        given = tail if head is None else head
-        assert given is not None
-        step = self.catalog.axis.step_of(time)
-        entity = self.catalog.entities.index(given)
-        row = torch.tensor([[entity, self.catalog.relations.index(rel), entity, step]], device=self.device)
-        known = (self.catalog.first_seen <= step).nonzero().flatten().to(self.device)
-        scores = self.score_all(row, side, self.candidate_vectors(known, step)).squeeze(0)
-        best = scores.topk(min(k, len(known)))
-        names = [self.catalog.entities[i] for i in known[best.indices].tolist()]
-        return [Answer(name, score) for name, score in zip(names, best.values.tolist(), strict=True)]
+        return self.answers.query(head, rel, tail, time, k, any_type)
+
+    def check(self, head: str | int, rel: str | int, tail: str | int, time: Any) -> Answer:
+        """The probability that a fact holds at a time."""
+        return self.answers.check(head, rel, tail, time)
+
+    def timeline(self, head: str | int, rel: str | int, tail: str | int) -> list[TimelinePoint]:
+        """The probability of a fact at every step."""
+        return self.answers.timeline(head, rel, tail)
+
+    def relate(self, head: str | int, tail: str | int, time: Any, k: int = 10) -> list[Answer]:
+        """The relations that fit (head, ?, tail) at a time, most probable first."""
+        return self.answers.relate(head, tail, time, k)
 
     @classmethod
     def from_dataset(cls, dataset: TKGDataset, hidden_channels: int = 128, **kwargs: object) -> TKGModel:
         """A new model of the dataset's size that knows its names."""
-        model = cls(dataset.num_entities, dataset.num_relations, dataset.num_steps, hidden_channels, **kwargs)  # type: ignore[arg-type, call-arg]
+        model = cls(dataset.num_entities, dataset.num_relations, dataset.num_steps, hidden_channels, **kwargs)  # type: ignore[arg-type]
         model.catalog = Catalog.from_dataset(dataset)
         return model
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tkg_incremental.ops.rows import look_up, look_up_few
 from tkg_incremental.ops.shared import SharedTable
-from tkg_incremental.optim.rowwise import gradient_norm
+from tkg_incremental.optim.rowwise import gradient_norm, sum_tables
 from tkg_incremental.optim.touched_rows import TouchedRows
 
 # Look-ups of less than this share of a table get sparse gradients: to sort and sum a few rows costs less than a
@@ -188,6 +188,10 @@ class Encoder(nn.Module):
     def gradient_norm(self, gradients: dict[str, Tensor]) -> Tensor:
         """The norm of the whole gradient from its touched rows by table."""
         return gradient_norm(gradients)
+
+    def sum_tables(self, values: dict[str, Tensor]) -> Tensor:
+        """The sum of a number per table."""
+        return sum_tables(values)
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ class PairTable:
 
     def places(self, entities: Tensor, time: Tensor) -> Places:
         """Rows of entities ``[L, K]`` at steps ``[L]``."""
-        return Places(torch.searchsorted(self._keys, pair_keys(entities, time, self._num_steps)))
+        return Places(torch.searchsorted(self._keys, pair_keys(entities, time, self._num_steps).contiguous()))
 
 
 def pair_keys(entities: Tensor, time: Tensor, num_steps: int) -> Tensor:
@@ -69,10 +70,7 @@ def pair_keys(entities: Tensor, time: Tensor, num_steps: int) -> Tensor:
 
 
 class EncodedBatch:
-    """The vectors of a batch, encoded when the first term needs them.
-
-    If the batch scores at least as many candidates as there are pool members at its steps, all of these are encoded;
-    otherwise the distinct pairs that occur are.
+    """A batch with its vectors, which are encoded when the first term needs them.
 
     Args:
         model: The model.
@@ -82,9 +80,28 @@ class EncodedBatch:
 
     def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
         self.model, self.batch, self.timeline = model, batch, timeline
-        self._num_steps = 1 if model.encoder.static_entities else timeline.num_steps
+        # Terms refer to the vectors and not to this object: a cycle would keep the vectors until the garbage collector
+        # runs, and their memory is not what triggers it.
+        vectors = BatchVectors(model, batch, timeline)
         #: What each term of the strategy learns from; :obj:`None` for terms without quads in this batch.
-        self.terms = [None if term is None else EncodedTerm(self, term) for term in batch.terms]
+        self.terms = [None if term is None else EncodedTerm(vectors, term) for term in batch.terms]
+
+
+class BatchVectors:
+    """The vectors of a batch, encoded when they are first used.
+
+    If the batch scores at least as many candidates as there are pool members at its steps, all of these are encoded;
+    otherwise the distinct pairs that occur are.
+
+    Args:
+        model: The model.
+        batch: The batch.
+        timeline: The graph.
+    """
+
+    def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
+        self.model, self.batch, self.timeline = model, batch, timeline
+        self._num_steps = 1 if model.encoder.static_entities else timeline.num_steps
 
     def ends(self, quads: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors of heads and tails, ``[B, 4] → 2 × [B, d]``."""
@@ -128,19 +145,32 @@ class EncodedBatch:
         return PoolTable(vectors, first, self.batch.pool)
 
     def _pool_sizes(self) -> tuple[list[int], list[int]]:
-        """The steps at which the pool would be encoded, and the number of its known members at each."""
+        """The steps at which the pool would be encoded, and the number of its members to encode at each."""
+        pool = self.batch.pool
         steps = torch.unique(torch.cat([term.quads[:, TIME] for term in self.batch]))
-        at, sizes = torch.stack([steps, self.batch.pool.num_known[steps].clamp(min=1)]).tolist()
+        needed = pool.num_known.clamp(min=1)
+        if pool.has_all:
+            # Heads, tails and candidates that were not drawn may be entities that are not known at their step.
+            for entities, time in self._not_drawn():
+                last = pool.position[entities].amax(1) + 1
+                needed = needed.scatter_reduce(0, time, last, "amax")
+        at, sizes = torch.stack([steps, needed[steps]]).tolist()
         return (at[-1:], [max(sizes)]) if self._num_steps == 1 else (at, sizes)
 
     def _distinct_pairs(self, with_pool: bool) -> Tensor:
         """Keys of the pairs of heads, tails and candidates; those drawn from the pool only if wanted."""
-        keys = [pair_keys(ends_of(term.quads), term.quads[:, TIME], self._num_steps).flatten() for term in self.batch]
+        pairs = list(self._not_drawn())
+        if with_pool:
+            drawn = [term.candidates for term in self.batch if term.candidates is not None]
+            pairs += [(candidates.entities, candidates.time) for candidates in drawn if candidates.from_pool]
+        return torch.unique(torch.cat([pair_keys(*each, self._num_steps).flatten() for each in pairs]))
+
+    def _not_drawn(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Entities ``[L, K]`` and steps ``[L]`` of heads, tails and candidates that are not from the pool."""
         for term in self.batch:
-            drawn = term.candidates
-            if drawn is not None and (with_pool or not drawn.from_pool):
-                keys.append(pair_keys(drawn.entities, drawn.time, self._num_steps).flatten())
-        return torch.unique(torch.cat(keys))
+            yield ends_of(term.quads), term.quads[:, TIME]
+            if term.candidates is not None and not term.candidates.from_pool:
+                yield term.candidates.entities, term.candidates.time
 
     def _encode_pairs(self, keys: Tensor) -> PairTable:
         vectors = self.model.encoder.entity(keys // self._num_steps, keys % self._num_steps)
@@ -151,22 +181,24 @@ class EncodedTerm:
     """What a term of the loss learns from: the scores of its quads.
 
     Args:
-        batch: The encoded batch.
+        vectors: The vectors of the batch.
         term: The quads and candidates of the term.
     """
 
-    def __init__(self, batch: EncodedBatch, term: TermBatch) -> None:
-        self._batch, self._term = batch, term
+    def __init__(self, vectors: BatchVectors, term: TermBatch) -> None:
+        self._vectors, self._term = vectors, term
         self.quads, self.candidates, self.weight = term.quads, term.candidates, term.weight
+        #: Number of quads of the term in the batches of all processes together.
+        self.total = len(term.quads) if term.total is None else term.total
 
     @property
     def model(self) -> TKGModel:
-        return self._batch.model
+        return self._vectors.model
 
     @cached_property
     def ends(self) -> tuple[Tensor, Tensor]:
         """Vectors of heads and tails, ``2 × [B, d]``."""
-        return self._batch.ends(self.quads)
+        return self._vectors.ends(self.quads)
 
     @cached_property
     def relation(self) -> Tensor:
@@ -197,7 +229,7 @@ class EncodedTerm:
         if drawn is None:
             raise RuntimeError("this term has drawn no candidates: its draw() must return some")
         true = self.true_scores  # before the table goes on: its gradient is summed along the way back
-        table, places = self._batch.candidates(drawn)
+        table, places = self._vectors.candidates(drawn)
         if drawn.list_of_query is not None:
             places = places.lists(drawn.list_of_query)
         scores = table.sampled_scores(self.query, places, self.model.decoder.similarity)
@@ -207,9 +239,10 @@ class EncodedTerm:
 
     def one_vs_all_loss(self) -> Tensor:
         """Cross-entropy against all entities known at each quad's time, summed over both queries of all quads."""
-        line, quads = self._batch.timeline, self.quads
+        line, quads = self._vectors.timeline, self.quads
         table, first, groups = self._known_table()
-        self.ends = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
+        head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
+        self.ends = head, tail
         masks = []
         for side in SIDES:
             row, entity = line.answers(side, "train").expand(quads)
@@ -226,7 +259,7 @@ class EncodedTerm:
     def _known_table(self) -> tuple[SharedTable, Tensor, list[Group]]:
         """Vectors of all known entities, where each quad's candidates begin ``[B]``, and quads with their candidates
         in groups of one product each."""
-        line, encoder, time = self._batch.timeline, self.model.encoder, self.quads[:, TIME]
+        line, encoder, time = self._vectors.timeline, self.model.encoder, self.quads[:, TIME]
         steps, group, counts = torch.unique_consecutive(time, return_inverse=True, return_counts=True)
         known = line.num_known[steps]
         # Copied to the host together: each copy waits for the device.

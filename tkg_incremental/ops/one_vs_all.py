@@ -66,31 +66,37 @@ class _OneVsAll(torch.autograd.Function):
         masks: Sequence[tuple[Tensor, Tensor]],
         similarity: Similarity,
     ) -> Tensor:
-        grad_query, grad_table = torch.empty_like(query), torch.zeros_like(table)
-        grad_positive = torch.empty_like(positive)
+        sides, width = len(masks), query.size(-1)
+        grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
+        # Groups that share candidates add to their gradient; the others write it.
+        shared = len({group.start for group in groups}) < len(groups)
+        grad_table = torch.zeros_like(table) if shared else torch.empty_like(table)
         loss = positive.new_zeros(())
         bounds = torch.tensor([0, *(group.rows.stop for group in groups)], device=query.device)
         mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
-        for number, (rows, start, width, limits) in enumerate(groups):
-            candidates, grad_candidates = table[start : start + width], grad_table[start : start + width]
+        for number, (rows, start, size, limits) in enumerate(groups):
+            candidates, grad_candidates = table[start : start + size], grad_table[start : start + size]
+            count = rows.stop - rows.start
+            # The queries of all sides in one product.
+            vectors, true = query[:, rows].reshape(-1, width), positive[:, rows].reshape(-1)
+            # Under autocast the product has fewer bits than the sums and logarithms below need.
+            scores = all_scores(vectors, candidates, similarity).to(true.dtype)
+            distance = None if similarity == "dot" else scores.neg()
             for side, (row, column) in enumerate(masks):
-                vectors, true = query[side, rows], positive[side, rows]
-                # Under autocast the product has fewer bits than the sums and logarithms below need.
-                scores = all_scores(vectors, candidates, similarity).to(true.dtype)
-                distance = None if similarity == "dot" else scores.neg()
                 masked = slice(mask_bounds[side][number], mask_bounds[side][number + 1])
-                scores[row[masked] - rows.start, column[masked]] = -torch.inf
-                if limits is not None:
-                    scores.masked_fill_(torch.arange(width, device=query.device) >= limits[:, None], -torch.inf)
-                peak = torch.maximum(scores.amax(1), true)
-                softmax = scores.sub_(peak[:, None]).exp_()
-                own = (true - peak).exp()
-                total = softmax.sum(1) + own
-                loss += (total.log() + peak - true).sum()
-                grad_positive[side, rows] = own / total - 1
-                grads = _gradients(softmax, total.reciprocal(), vectors, candidates, distance, similarity)
-                grad_query[side, rows] = grads[0]
-                grad_candidates += grads[1]
+                scores[row[masked] + (side * count - rows.start), column[masked]] = -torch.inf
+            if limits is not None:
+                unknown = torch.arange(size, device=query.device) >= limits[:, None]
+                scores.view(sides, count, size).masked_fill_(unknown, -torch.inf)
+            peak = torch.maximum(scores.amax(1), true)
+            softmax = scores.sub_(peak[:, None]).exp_()
+            own = (true - peak).exp()
+            total = softmax.sum(1) + own
+            loss += (total.log() + peak - true).sum()
+            grad_positive[:, rows] = (own / total - 1).view(sides, count)
+            scale = total.reciprocal()
+            by_query = _gradients(softmax, scale, vectors, candidates, distance, similarity, grad_candidates, shared)
+            grad_query[:, rows] = by_query.view(sides, count, width)
         ctx.save_for_backward(grad_query, grad_table, grad_positive)
         return loss
 
@@ -103,13 +109,27 @@ class _OneVsAll(torch.autograd.Function):
 
 
 def _gradients(
-    softmax: Tensor, scale: Tensor, query: Tensor, table: Tensor, distance: Tensor | None, similarity: Similarity
-) -> tuple[Tensor, Tensor]:
-    """Gradients of the summed log-partition by query and table, from the softmax before it is ``scale``-d by row."""
+    softmax: Tensor,
+    scale: Tensor,
+    query: Tensor,
+    table: Tensor,
+    distance: Tensor | None,
+    similarity: Similarity,
+    grad_table: Tensor,
+    add: bool,
+) -> Tensor:
+    """Gradients of the summed log-partition, from the softmax before it is ``scale``-d by row: that of the table is
+    written or added to ``grad_table``, that of the query is returned."""
     if distance is None:
-        return (softmax @ table).mul_(scale[:, None]), softmax.t() @ (query * scale[:, None])
+        torch.addmm(grad_table, softmax.t(), query * scale[:, None], beta=float(add), out=grad_table)
+        return (softmax @ table).mul_(scale[:, None])
     p = 1.0 if similarity == "l1" else 2.0
     weights = softmax.mul_(-scale[:, None])
     grad_query = torch.ops.aten._cdist_backward(weights, query, table, p, distance)
     turned, distance = weights.t().contiguous(), distance.t().contiguous()
-    return grad_query, torch.ops.aten._cdist_backward(turned, table, query, p, distance)
+    by_table = torch.ops.aten._cdist_backward(turned, table, query, p, distance)
+    if add:
+        grad_table += by_table
+    else:
+        grad_table.copy_(by_table)
+    return grad_query

@@ -38,6 +38,8 @@ class DenseAdam(torch.optim.Adam):
     ) -> None:
         self._tables = by_name(tables)
         super().__init__(list(self._tables.values()), lr=lr, weight_decay=weight_decay, fused=True)
+        # Clipping takes the place of the scale that a GradScaler could pass: it has to unscale the gradients itself.
+        self._step_supports_amp_scaling = False
         self.max_norm, self.anchor_weight, self._anchors = max_norm, anchor_weight, anchors or {}
 
     @property
@@ -45,7 +47,7 @@ class DenseAdam(torch.optim.Adam):
         """For each table the rows that the last update moved; :obj:`None` for all."""
         return dict.fromkeys(self._tables)
 
-    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -19,6 +19,11 @@ def gradient_norm(gradients: dict[str, Tensor]) -> Tensor:
     return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(rows) for rows in gradients.values()]))
 
 
+def sum_tables(values: dict[str, Tensor]) -> Tensor:
+    """The sum of a number per table."""
+    return torch.stack(list(values.values())).sum()
+
+
 class RowOptimizer(torch.optim.Optimizer):
     r"""Base class of row-wise optimizers. A row is touched if its gradient is not zero.
 
@@ -33,6 +38,7 @@ class RowOptimizer(torch.optim.Optimizer):
         anchor_weight: Adds the gradient of ``anchor_weight`` × ‖row − former row‖² to touched rows.
         anchored: Given the name of a table and rows ``[n]``, tells which of them are anchored; by default all.
         norm: Computes the norm of the whole gradient from the touched rows by table; for tables in several processes.
+        total: Sums a number per table; for tables in several processes.
     """
 
     #: Widths of the state of a row: 1 or the width of the table.
@@ -47,11 +53,12 @@ class RowOptimizer(torch.optim.Optimizer):
         anchor_weight: float = 0.0,
         anchored: Callable[[str, Tensor], Tensor] | None = None,
         norm: Callable[[dict[str, Tensor]], Tensor] | None = None,
+        total: Callable[[dict[str, Tensor]], Tensor] | None = None,
     ) -> None:
         self._tables = by_name(tables)
         super().__init__(list(self._tables.values()), defaults)
         self.max_norm, self.anchor_weight, self._anchored = max_norm, anchor_weight, anchored
-        self._norm = norm or gradient_norm
+        self._norm, self._total = norm or gradient_norm, total or sum_tables
         self.rows = TouchedRows(self._tables) if rows is None else rows
         # By slot of a touched row.
         self._state = {name: self._new_state(table) for name, table in self._tables.items()}
@@ -66,7 +73,7 @@ class RowOptimizer(torch.optim.Optimizer):
         }
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -120,6 +127,11 @@ class RowOptimizer(torch.optim.Optimizer):
     def _slots(self, name: str, index: Tensor) -> Tensor:
         """Slots of rows, with room in all state that is kept by slot."""
         slots = self.rows.slots(name, index)
+        self._grow(name)
+        return slots
+
+    def _grow(self, name: str) -> None:
+        """Makes room for rows that have slots, but no state yet."""
         new = self.rows.index[name].values[len(self._anchor[name]) :]
         if len(new):
             strength = self._tables[name].detach().new_full((len(new), 1), 2 * self.anchor_weight)
@@ -128,24 +140,23 @@ class RowOptimizer(torch.optim.Optimizer):
             self._anchor[name].append(strength)
             for state in self._state[name].values():
                 state.grow_to(len(self.rows.index[name]))
-        return slots
 
     @torch.no_grad()
     def anchor_loss(self) -> Tensor:
         """``anchor_weight`` × ‖row − former row‖², summed over the anchored rows."""
-        total = torch.zeros((), dtype=torch.double)
+        losses = {}
         for name, table in self._tables.items():
-            count = len(self._anchor[name])
-            change = table.detach()[self.rows.index[name].values[:count]] - self.rows.former(name)[:count]
-            total += (change.square().sum(1, keepdim=True) * self._anchor[name].values / 2).sum().cpu()
-        return total
+            self._grow(name)  # after a checkpoint was loaded, for tables that no batch has touched since
+            change = table.detach()[self.rows.index[name].values] - self.rows.former(name)
+            losses[name] = (change.square().sum(1, keepdim=True) * self._anchor[name].values / 2).sum().double().cpu()
+        return self._total(losses)
 
-    def state_dict(self) -> dict[str, Any]:  # type: ignore[override]
+    def state_dict(self) -> dict[str, Any]:
         groups = super().state_dict()["param_groups"]
         state = {name: {key: each.values for key, each in states.items()} for name, states in self._state.items()}
         return {"state": state, "param_groups": groups}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:  # type: ignore[override]
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads state by slot: :attr:`rows` must have been loaded before."""
         super().load_state_dict({"state": {}, "param_groups": state_dict["param_groups"]})
         self._state = {
@@ -164,7 +175,8 @@ class RowAdam(RowOptimizer):
         betas: Decay of the running averages of the gradient and of its square.
         eps: Added to the denominator.
         weight_decay: Weight of the L2 penalty on touched rows.
-        **options: ``max_norm``, ``rows``, ``anchor_weight``, ``anchored``, ``norm`` of :class:`RowOptimizer`.
+        **options: ``max_norm``, ``rows``, ``anchor_weight``, ``anchored``, ``norm``, ``total`` of
+            :class:`RowOptimizer`.
     """
 
     state_names = ("step", "exp_avg", "exp_avg_sq")
@@ -218,7 +230,8 @@ class RowAdagrad(RowOptimizer):
         lr: Learning rate.
         eps: Added to the denominator.
         weight_decay: Weight of the L2 penalty on touched rows.
-        **options: ``max_norm``, ``rows``, ``anchor_weight``, ``anchored``, ``norm`` of :class:`RowOptimizer`.
+        **options: ``max_norm``, ``rows``, ``anchor_weight``, ``anchored``, ``norm``, ``total`` of
+            :class:`RowOptimizer`.
     """
 
     state_names = ("sum",)

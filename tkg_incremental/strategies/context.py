@@ -38,9 +38,16 @@ class TrainingContext:
         """The previous model's scores for the same quads and candidates, ``[2B, 1 + K]``."""
         assert self.batch is not None
         batch = TKGBatch([TermBatch(encoded.quads, encoded.candidates)], self.batch.batch.pool)
-        term = self.previous.encode(batch, self.timeline).terms[0]
-        assert term is not None
-        return term.logits()
+        # The previous model may share modules with the model that learns, e.g. dropout, which must be inactive here.
+        modes = [(module, module.training) for module in self.previous.modules()]
+        self.previous.eval()
+        try:
+            term = self.previous.encode(batch, self.timeline).terms[0]
+            assert term is not None
+            return term.logits()
+        finally:
+            for module, mode in modes:
+                module.training = mode
 
     def changes(self) -> Iterator[Tensor]:
         """For each table, the change of the rows known at the step before, ``[n, width]``."""

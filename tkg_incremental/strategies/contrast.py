@@ -115,9 +115,12 @@ class UnlikelihoodLoss(Term):
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert encoded is not None
         logits = encoded.logits()
-        margin = logits[:, 0] - logits[:, 1:].logsumexp(1)
+        # Without negatives, the loss of a query would be infinite.
+        counts = (logits[:, 1:] > -torch.inf).any(1)
         if self.open_only:
-            margin = margin[has_no_answer(context.timeline, encoded.quads).flatten()]
+            counts &= has_no_answer(context.timeline, encoded.quads).flatten()
+        logits = logits[counts]
+        margin = logits[:, 0] - logits[:, 1:].logsumexp(1)
         return {"unlikelihood": self.weight * F.softplus(margin).sum() / len(encoded.quads)}
 
     def num_examples(self, quads: int, known: int) -> int:

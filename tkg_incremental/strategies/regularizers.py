@@ -32,18 +32,20 @@ class N3(Term):
         assert context.batch is not None
         model, power = context.model, context.model.encoder.penalty_power
         total, count = torch.zeros((), device=model.device), 0
+        # If several processes divide a batch, the mean of their losses is the loss of the batch.
         for part in context.batch.terms:
             if part is None:
                 continue
             ends = torch.cat(part.ends)
             rel, time = part.quads[:, REL], part.quads[:, TIME]
+            share = part.weight * part.total
             for side in SIDES if model.reciprocal else SIDES[:1]:
                 relations = model.encoder.relation_factors(model.relation_rows(rel, side), time)
                 # The score is a sum of one product per relation factor, and the ends are factors of each.
                 directions = 1 if model.reciprocal else 2
-                total = total + directions * len(relations) * nuclear_norm([ends], power) * len(ends)
-                total = total + directions * nuclear_norm(relations, power) * len(rel)
-            count += len(rel)
+                total = total + directions * len(relations) * nuclear_norm([ends], power) * 2 * share
+                total = total + directions * nuclear_norm(relations, power) * share
+            count += part.total
         return {"N3": self.weight * total / max(1, count)}
 
 

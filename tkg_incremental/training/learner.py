@@ -61,7 +61,7 @@ class StepLearner:
         self.model, self.time, self.settings, self.communicator = model, time, settings, communicator
         self.strategy, self.validate = strategy, validate
         self.label = timeline.labels[time]
-        self.terms = [*strategy.terms, *settings.regularizers()]
+        self.terms = (strategy + settings.regularizers()).terms
         self._anchor_weight = sum(term.anchor_weight for term in self.terms)
         self._weights: FormerWeights
         self.optimizer: DenseAdam | RowOptimizer
@@ -102,6 +102,7 @@ class StepLearner:
             anchor_weight=self._anchor_weight,
             anchored=lambda name, index: was_known(encoder.axes[name], encoder.row_ids(name, index)),
             norm=encoder.gradient_norm,
+            total=encoder.sum_tables,
         )
 
     @property
@@ -181,7 +182,7 @@ class StepLearner:
         self.strategy.backward(losses, [table for table in self.model.parameters() if _is_in(table, tables)])
         self.communicator.average_gradients(tables, sparse=isinstance(self.optimizer, RowOptimizer))
         if scale is not None:
-            for table in tables:
+            for table in self.model.encoder.tables().values():
                 if table.grad is not None:
                     table.grad.mul_(1 / scale)
 

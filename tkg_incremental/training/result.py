@@ -30,6 +30,8 @@ class Result:
         history: Losses and validation of every epoch, by step.
         alpha: Rows of :math:`\alpha`: for each step, Hits@10 by evaluated step.
         link_prediction: MRR and Hits@k of a model trained on all steps.
+        calibration: How well probabilities of answers to test questions agree with frequencies, after the last step.
+        known_ranked_first: Share of train facts that the last model ranks first among candidates of the right type.
     """
 
     dataset: str
@@ -41,6 +43,8 @@ class Result:
     history: list[dict[str, Any]] = field(default_factory=list)
     alpha: dict[int, dict[int, float]] = field(default_factory=dict)
     link_prediction: dict[str, float] = field(default_factory=dict)
+    calibration: dict[str, Any] = field(default_factory=dict)
+    known_ranked_first: float = math.nan
 
     def add(self, time: int, label: str, metrics: dict[str, float], alpha: dict[int, float], **extra: float) -> None:
         """Adds the metrics of a step."""
@@ -55,7 +59,8 @@ class Result:
         return {name: _mean([step.get(name, math.nan) for step in self.steps]) for name in SUMMARY}
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction", "steps", "history")
+        names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction"]
+        names += ["calibration", "known_ranked_first", "steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
         return _without_nan({**{name: getattr(self, name) for name in names}, "alpha": alpha})
 
@@ -70,7 +75,12 @@ class Result:
             for time, row in state["alpha"].items()
         }
         names = ("dataset", "model", "strategy", "seed", "num_steps", "link_prediction")
-        return cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
+        result = cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
+        # Runs of earlier versions have no calibration.
+        result.calibration = state.get("calibration", {})
+        known = state.get("known_ranked_first")
+        result.known_ranked_first = math.nan if known is None else known
+        return result
 
     def save(self, path: str | Path) -> None:
         """Writes JSON, with ``null`` for NaN."""

@@ -90,23 +90,26 @@ class BaseSettings:
     Args:
         learning: Epochs, optimizer and so on; by default those of the steps.
         seed: Seed of the base model; by default the run's, so that runs of several seeds can share a base model.
-        negatives: Negatives per query, or ``"all"``.
+        negatives: Negatives per query, or ``"all"``. ``"auto"`` takes all, unless there are too many steps to encode
+            the entities at each of them, or the tables are sharded; then it takes 50.
         shared: Quads of one time share their negatives.
         candidates: What the facts are scored against: entities known at the ``"own"`` step of a fact, as in the paper,
             or at the ``"last"`` step of the base model, as in the released code.
         visits: Number of quads per fact and epoch, at steps drawn from its interval. :obj:`None` for every quad, the
-            paper's protocol. ``"auto"`` takes every quad if there are at most ten per fact.
+            paper's protocol. ``"auto"`` takes every quad if there are at most ten per fact; otherwise ten per fact, and
+            fewer if there are many facts, but at least one.
     """
 
     learning: LearningSettings | None = None
     seed: int | None = None
-    negatives: Negatives = "all"
+    negatives: Negatives | Literal["auto"] = "auto"
     shared: bool = False
     candidates: Literal["own", "last"] = "own"
     visits: int | Literal["auto"] | None = "auto"
 
     def __post_init__(self) -> None:
-        check_negatives(self.negatives)
+        if self.negatives != "auto":
+            check_negatives(self.negatives)
         if self.candidates not in ("own", "last"):
             raise ValueError(f"candidates must be 'own' or 'last' (got {self.candidates!r})")
         if isinstance(self.visits, int) and self.visits < 1:

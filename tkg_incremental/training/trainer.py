@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets.base import TKGDataset
@@ -17,6 +19,7 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import can_save, save_model
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, History, Strategy
+from tkg_incremental.strategies.terms import Negatives
 from tkg_incremental.training.callbacks import Callback, ProgressBar
 from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.new_entities import initialize_new_entities
@@ -32,8 +35,16 @@ from tkg_incremental.training.run_state import (
 )
 from tkg_incremental.training.settings import TrainerSettings
 
-# With at most this many quads per fact, a base model visits every quad by default.
-_QUADS_PER_FACT = 10
+# With at most this many quads per fact, a base model visits every quad by default. Otherwise it visits at most as many,
+# and fewer if an epoch would have more than `_QUADS_PER_EPOCH`.
+_QUADS_PER_FACT, _QUADS_PER_EPOCH = 10, 1 << 18
+# A base model learns against all entities by default if there are at most this many (entity, step) pairs. A batch has
+# quads of most steps, and the vectors of all pairs have to fit into memory.
+_ONE_VS_ALL_PAIRS = 1 << 20
+# Number of negatives otherwise.
+_BASE_NEGATIVES = 50
+# A base model is validated on at most this many quads per epoch.
+_VALIDATION_QUADS = 1 << 16
 
 
 class IncrementalTrainer:
@@ -75,6 +86,7 @@ class IncrementalTrainer:
         self.model = model.to(place)
         self.timeline: Timeline = dataset.timeline.to(place)
         self.strategy, self.seed = strategy, seed
+        strategy + self.settings.learning.regularizers()  # raises an error if names of losses are not unique
         self.base_seed = seed if self.settings.base.seed is None else self.settings.base.seed
         self.evaluator = evaluator or Evaluator(self.timeline)
         self.evaluator.communicator, self.evaluator.count = communicator, rank_counter(model)
@@ -137,11 +149,17 @@ class IncrementalTrainer:
         self._begin()
         if not self.base_is_ready:
             raise RuntimeError("there is no base model yet: call pretrain() before fit()")
+        if self.base_last != self.timeline.base_step and not self.strategy.sees_future:
+            raise RuntimeError("the model has learnt all steps in fit_all(): there is nothing left for fit()")
         last = self.timeline.num_steps - 1
         if until is not None:
-            last = until if isinstance(until, int) else self.timeline.axis.step_of(until)
+            until = until if isinstance(until, int) else self.timeline.axis.step_of(until)
+            if not 0 <= until <= last:
+                raise ValueError(f"until must lie in 0 … {last} (got {until})")
+            last = until
         for time in range(self.timeline.base_step + len(self.result.steps), last + 1):
             self._fit_step(time)
+        self._calibrate(self.timeline.base_step + len(self.result.steps) - 1)
         self._call_callbacks("on_end")
         self._write_results()
         if self.folder is not None:
@@ -157,9 +175,13 @@ class IncrementalTrainer:
         Returns:
             MRR and Hits@k over the test quads.
         """
-        self.base_last = self.timeline.num_steps - 1
+        last = self.timeline.num_steps - 1
+        if self.base_last != last and (self.base_is_ready or self.active):
+            raise RuntimeError(f"fit_all() must come first: there is a base model up to step {self.base_last}")
+        self._set_base_last(last)
         self.pretrain(base)
         self.result.link_prediction = self.evaluator.link_prediction(self.model)
+        self._calibrate(self.base_last)
         self._call_callbacks("on_end")
         self._write_results()
         if self.folder is not None:
@@ -173,6 +195,7 @@ class IncrementalTrainer:
             raise RuntimeError("resume() needs a run_dir")
         state = self.communicator.load(self._read_checkpoint, self.model.device)
         try:
+            self._set_base_last(state["about"]["base_last"])
             restore(self, state)
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
             raise RunFolderError(f"cannot continue the checkpoint in '{self._run_dir}': {error!r}") from error
@@ -205,6 +228,8 @@ class IncrementalTrainer:
             best_epoch=learner.stopping.best_epoch,
             epoch_seconds=sum(seconds) / len(seconds) if seconds else float("nan"),
         )
+        if self.model.catalog is not None:
+            self.model.catalog = replace(self.model.catalog, last_step=max(time, self.base_last), calibration=None)
         self.result.history += [{"time": time, **record} for record in learner.history]
         self._checkpoint()
         self._write_results()  # with the model, so that a run that is stopped here can be queried
@@ -246,17 +271,27 @@ class IncrementalTrainer:
             self.model,
             timeline,
             last,
-            Strategy([CrossEntropy(History(visits), base.negatives, base.shared)], "base"),
+            Strategy([CrossEntropy(History(visits), self._base_negatives(), base.shared)], "base"),
             self.settings.base_learning,
             NegativeSampler(timeline),
             self.generator,
-            lambda: validator.hits(self.model, 0, last),
+            lambda: validator.hits(self.model, 0, last, max_quads=_VALIDATION_QUADS),
             self.communicator,
         )
 
     def _visits(self) -> int | None:
         facts = self.timeline.observed
-        return None if facts.num_rows <= _QUADS_PER_FACT * len(facts) else _QUADS_PER_FACT
+        if facts.num_rows <= _QUADS_PER_FACT * len(facts):
+            return None
+        return max(1, min(_QUADS_PER_FACT, _QUADS_PER_EPOCH // len(facts)))
+
+    def _base_negatives(self) -> Negatives:
+        wanted, encoder = self.settings.base.negatives, self.model.encoder
+        if wanted != "auto":
+            return wanted
+        steps = 1 if encoder.static_entities else self.base_last + 1
+        fits = steps * int(self.timeline.num_known[self.base_last]) <= _ONE_VS_ALL_PAIRS
+        return "all" if fits and not encoder.is_sharded else _BASE_NEGATIVES
 
     def _validator(self, timeline: Timeline, window: int) -> Evaluator:
         evaluator = Evaluator(timeline, "val", window, communicator=self.communicator)
@@ -289,8 +324,14 @@ class IncrementalTrainer:
     def _read_checkpoint(self) -> dict[str, Any]:
         assert self.folder is not None
         state = self.folder.latest(self.model.device)
-        check_fingerprint(state["about"], self._about, "the checkpoint")
+        # A run of fit_all() has another last step of its base model, and is continued by fit_all().
+        last = state["about"].get("base_last") if isinstance(state["about"], dict) else None
+        check_fingerprint(state["about"], {**self._about, "base_last": last}, "the checkpoint")
         return state
+
+    def _set_base_last(self, last: int) -> None:
+        self.base_last = last
+        self.__dict__.pop("_about", None)
 
     def _write_results(self) -> None:
         with self.communicator.first():
@@ -300,6 +341,16 @@ class IncrementalTrainer:
                 self.result.save(self.folder / "metrics.json")
                 if can_save(self.model):
                     save_model(self.model, self.folder / "model.pt")
+
+    def _calibrate(self, last_step: int) -> None:
+        """Fits probabilities of answers and records how good they are, and how many train facts were learnt."""
+        if self.model.catalog is None or self.model.encoder.is_sharded:
+            return
+        last_step = max(last_step, self.base_last)
+        self.result.calibration = calibrate_answers(self.model, self.timeline, last_step, self.seed)
+        self.result.known_ranked_first = known_facts_ranked_first(
+            self.model, self.timeline, last_step=last_step, seed=self.seed
+        )
 
     @cached_property
     def _about(self) -> dict[str, Any]:

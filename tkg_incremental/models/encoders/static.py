@@ -17,6 +17,8 @@ class StaticEncoder(StaticEntityEncoder):
         generator: Source of the initial values.
     """
 
+    static_entities = True
+
     def __init__(
         self,
         num_entities: int,

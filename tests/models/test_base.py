@@ -2,7 +2,6 @@ import pytest
 import torch
 from learning import MODELS, small_model
 from oracles import ScoreOracle, with_answer
-from torch import Tensor
 
 from tkg_incremental.models import DE, ComplEx, HyTE, Static, StaticEncoder, TKGModel
 from tkg_incremental.ops.answers import SIDES
@@ -60,21 +59,41 @@ def test_all_candidates_on_either_side(model: TKGModel) -> None:
 
 
 def test_both_queries(model: TKGModel) -> None:
-    query = model.both_queries(*model.encode(ROWS))
+    head, tail = (model.encoder.entity(ROWS[:, column], ROWS[:, 3]) for column in (0, 2))
+    query = model.both_queries(head, tail, ROWS, model.relation_vectors(ROWS[:, 1], ROWS[:, 3], "tail"))
     assert torch.allclose(query, torch.cat([model.query_vectors(ROWS, side) for side in SIDES]))
 
 
-@pytest.mark.parametrize("samples", [1, 40])  # a few of many, and the entities many times over
-def test_what_occurs_is_encoded_once(model: TKGModel, samples: int) -> None:
-    order, num_known = torch.tensor([4, 2, 0, 1, 3]), torch.tensor([3, 3, 3, 4, 4, 5, 5])
-    times = (ROWS[:, 3], torch.tensor([6, 1]))
-    generator = torch.Generator().manual_seed(0)
-    places = [(torch.randint(3, (len(time), samples), generator=generator), time) for time in times]
-    for asked in (model, model.frozen_copy(), model.frozen_copy()):
-        for some in (places[:1], places, places):  # a frozen model remembers
-            table, indices = asked.encode_places(some, order, num_known)
-            for index, (columns, time) in zip(indices, some, strict=True):
-                assert torch.allclose(table.vectors[index.rows], model.encoder.entity(order[columns], time[:, None]))
+def test_reciprocal_relations() -> None:
+    """A head query is a tail query of the inverse relation, in row 2r + 1; a quad has the mean of both scores."""
+    plain = small_model("DE complex", 5, 4, 7)
+    model = TKGModel(plain.encoder, plain.decoder, reciprocal=True)
+    assert model.relation_rows(torch.tensor([0, 1]), "tail").tolist() == [0, 2]
+    assert model.relation_rows(torch.tensor([0, 1]), "head").tolist() == [1, 3]
+    head, rel, tail, time = ROWS.unbind(1)
+    there = plain(torch.stack([head, 2 * rel, tail, time], 1))
+    back = plain(torch.stack([tail, 2 * rel + 1, head, time], 1))
+    torch.testing.assert_close(model(ROWS), (there + back) / 2)
+    vectors = model.encoder.entity(torch.arange(5), torch.tensor(2))
+    for side, other in (
+        ("tail", torch.stack([head, 2 * rel, tail, time], 1)),
+        ("head", torch.stack([tail, 2 * rel + 1, head, time], 1)),
+    ):
+        found = model.score_all(ROWS, side, vectors)  # type: ignore[arg-type]
+        torch.testing.assert_close(found, plain.score_all(other, "tail", vectors))
+    model.expand(num_relations=3)
+    assert model.encoder.sizes["relation"] == 6
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_vectors_of_a_pool(model: TKGModel, frozen: bool) -> None:
+    order = torch.tensor([4, 2, 0, 1, 3])
+    asked = model.frozen_copy() if frozen else model
+    for steps, sizes in (([2], [3]), ([0, 2, 6], [2, 3, 5]), ([6, 0], [5, 2]), ([2], [5])):  # a frozen model remembers
+        vectors, begins = asked.encode_pool(order, steps, sizes)
+        for step, size, begin in zip(steps, sizes, begins, strict=True):
+            wanted = model.encoder.entity(order[:size], torch.full((size,), step))
+            assert torch.allclose(vectors[begin : begin + size], wanted)
 
 
 # Copies ------------------------------------------------------------------------------------------------
@@ -95,19 +114,20 @@ def test_a_frozen_copy_stays(model: TKGModel) -> None:
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_a_frozen_copy_forgets_its_vectors_when_it_is_given_others(model: TKGModel) -> None:
-    frozen = model.frozen_copy()
-    columns, order = torch.arange(5).repeat(4, 8), torch.arange(5)
-
-    def vectors(of: TKGModel) -> Tensor:
-        table, index = of.encode_places([(columns, ROWS[:, 3])], order, torch.full((7,), 5))
-        return table.vectors[index[0].rows]
-
-    before = vectors(frozen)
+def test_a_frozen_copy_with_other_weights(model: TKGModel) -> None:
+    """Vectors that were kept are dropped when other weights are loaded."""
+    frozen, order = model.frozen_copy(), torch.arange(5)
+    before = frozen.encode_pool(order, [1, 2], [5, 4])[0].clone()
     _train(model)
-    assert torch.equal(vectors(frozen), before)
+    assert torch.equal(frozen.encode_pool(order, [1, 2], [5, 4])[0], before)
     frozen.load_state_dict(model.state_dict())
-    assert torch.equal(vectors(frozen), vectors(model))
+    assert torch.equal(frozen.encode_pool(order, [1, 2], [5, 4])[0], model.encode_pool(order, [1, 2], [5, 4])[0])
+
+
+def test_a_frozen_copy_is_in_evaluation_mode(model: TKGModel) -> None:
+    model.train()
+    assert not any(module.training for module in model.frozen_copy().modules())
+    assert model.training
 
 
 def test_a_model_grows(model: TKGModel) -> None:

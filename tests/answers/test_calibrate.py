@@ -1,0 +1,184 @@
+"""Calibration of answers: what it is fitted on, and what a run records."""
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from tkg_incremental import IncrementalTrainer, LearningSettings, TrainerSettings
+from tkg_incremental.answers import AnswerEngine, calibrate_answers, known_facts_ranked_first, measure_calibration
+from tkg_incremental.answers.calibrate import _Question, _without_answer, judge
+from tkg_incremental.data import Timeline
+from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
+from tkg_incremental.models import DE, TKGModel, TNTComplEx, load_model
+from tkg_incremental.strategies import FT
+from tkg_incremental.training import BaseSettings, Result
+
+
+@pytest.fixture(scope="module")
+def dataset() -> SyntheticTKG:
+    return SyntheticTKG(num_entities=40, num_relations=3, num_steps=6)
+
+
+@pytest.fixture
+def model(dataset: SyntheticTKG) -> TKGModel:
+    return DE.from_dataset(dataset, hidden_channels=8)
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def test_judged_answers(dataset: SyntheticTKG, model: TKGModel) -> None:
+    timeline, engine = dataset.timeline, model.answers
+    quads = timeline.val.between(0, 5).sample(30, generator())
+    judged = [question for question in judge(engine, timeline, quads, "val", generator()) if question.has_answer]
+    truth = {name: set(map(tuple, timeline.split(name).quads().tolist())) for name in ("train", "val", "test")}
+    expected = []
+    for head, rel, tail, step in quads.tolist():
+        for side in ("tail", "head"):
+            members = engine.candidates(rel, side).tolist()
+            if (tail if side == "tail" else head) not in members:
+                continue
+            facts = [(head, rel, e, step) if side == "tail" else (e, rel, tail, step) for e in members]
+            left = [f for f in facts if f not in truth["train"] and (f in truth["val"] or f not in truth["test"])]
+            expected.append((len(left), sum(f in truth["val"] for f in left)))
+    assert [(len(question.is_true), int(question.is_true.sum())) for question in judged] == expected
+
+
+def test_questions_without_an_answer_have_none(dataset: SyntheticTKG) -> None:
+    timeline, source, count = dataset.timeline, generator(), 0
+    facts = timeline.truth.facts.tolist()
+    for quad in timeline.val.between(0, 5).sample(40, source):
+        for side, given in (("tail", 0), ("head", 2)):
+            for question in _without_answer(timeline, _Question.of(quad, side), source):
+                count += 1
+                assert not any(
+                    fact[given] == question.given and fact[1] == question.rel and fact[3] <= question.step <= fact[4]
+                    for fact in facts
+                )
+    assert count > 5
+
+
+def test_the_calibration_is_part_of_the_model(dataset: SyntheticTKG, model: TKGModel) -> None:
+    found = calibrate_answers(model, dataset.timeline, dataset.num_steps - 1)
+    assert 0 <= found["ECE"] <= 1
+    assert 0 <= found["Brier"] <= 1
+    assert all(answer.probability is not None for answer in model.query(None, 0, 1, 2))
+    again = DE.from_dataset(dataset, hidden_channels=8)
+    assert calibrate_answers(again, dataset.timeline, dataset.num_steps - 1) == found
+    assert again.catalog.calibration == model.catalog.calibration
+
+
+def test_without_held_out_facts_only_known_ones_have_a_probability(dataset: SyntheticTKG, model: TKGModel) -> None:
+    timeline = dataset.timeline
+    nothing = timeline.val.facts[:0]
+    alone = type(timeline)({"train": timeline.train.facts, "val": nothing, "test": nothing}, 40, 3, timeline.axis)
+    assert calibrate_answers(model, alone, 5) == {}
+    head, rel, _, first, _ = timeline.observed.facts[0].tolist()
+    answers = model.query(head, rel, None, first, k=1000)
+    assert {answer.known is None for answer in answers} == {True, False}
+    assert all((answer.probability is None) == (answer.known is None) for answer in answers)
+    with pytest.raises(ValueError, match="engine must have a calibration of predicted answers"):
+        measure_calibration(model.answers, timeline, timeline.test.quads(), generator())
+
+
+def test_known_facts_ranked_first(dataset: SyntheticTKG, model: TKGModel) -> None:
+    timeline, first, total = dataset.timeline, 0, 0
+    truth = set(map(tuple, timeline.truth.quads().tolist()))
+    for head, rel, tail, step in timeline.observed.quads().tolist():
+        for side in ("tail", "head"):
+            members = model.answers.candidates(rel, side)
+            given, answer = (head, tail) if side == "tail" else (tail, head)
+            scores = dict(zip(members.tolist(), model.answers.scores(given, rel, side, step, members), strict=True))
+            others = [
+                score
+                for e, score in scores.items()
+                if ((head, rel, e, step) if side == "tail" else (e, rel, tail, step)) not in truth
+            ]
+            first += all(scores[answer] > score for score in others)
+            total += 1
+    assert known_facts_ranked_first(model, timeline, sample=10**6) == pytest.approx(first / total)
+
+
+def test_ties_do_not_rank_first(dataset: SyntheticTKG, model: TKGModel) -> None:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    assert known_facts_ranked_first(model, dataset.timeline, sample=50) == 0.0
+
+
+def test_a_run_records_it(dataset: SyntheticTKG, tmp_path: Path) -> None:
+    model = DE.from_dataset(dataset, hidden_channels=8)
+    settings = TrainerSettings(LearningSettings(epochs=1))
+    trainer = IncrementalTrainer(model, dataset, FT(), tmp_path, settings=settings, callbacks=[])
+    trainer.pretrain()
+    result = trainer.fit()
+    assert result.calibration.keys() >= {"Brier", "ECE", "reliability", "questions"}
+    assert 0 <= result.known_ranked_first <= 1
+    saved = Result.load(tmp_path / "metrics.json")
+    assert saved.calibration["ECE"] == result.calibration["ECE"]
+    assert saved.known_ranked_first == result.known_ranked_first
+    loaded = load_model(tmp_path / "model.pt")
+    assert loaded.query(None, 0, 1, 2) == model.query(None, 0, 1, 2)
+    assert loaded.query(None, 0, 1, 2)[0].probability is not None
+    assert math.isnan(Result.from_dict({**result.to_dict(), "known_ranked_first": None}).known_ranked_first)
+
+
+def test_a_run_that_stops_early_answers_as_of_its_last_step(dataset: SyntheticTKG, tmp_path: Path) -> None:
+    model = DE.from_dataset(dataset, hidden_channels=8)
+    settings = TrainerSettings(LearningSettings(epochs=1))
+    trainer = IncrementalTrainer(model, dataset, FT(), tmp_path, settings=settings, callbacks=[])
+    trainer.pretrain()
+    trainer.fit(until=4)
+    loaded = load_model(tmp_path / "model.pt")
+    assert loaded.catalog.last_step == 4
+    with pytest.warns(UserWarning, match="5 is after the last step the model learnt: answered as of 4"):
+        loaded.query(None, 0, 1, 5)
+
+
+@pytest.mark.slow
+def test_probabilities_of_world_leaders_can_be_trusted() -> None:
+    dataset = WorldLeaders()
+    timeline = dataset.timeline
+    model = TNTComplEx.from_dataset(dataset, 128, reciprocal=True)
+    learning = LearningSettings(
+        epochs=20, patience=1000, lr=0.1, optimizer="adagrad", n3=1e-2, smoothness=0.1, batch_size=1000, max_norm=None,
+        validate_every=1000,
+    )  # fmt: skip
+    settings = TrainerSettings(learning, BaseSettings(visits=10))
+    trainer = IncrementalTrainer(model, dataset, FT(), settings=settings, callbacks=[])
+    trainer.fit_all()
+    assert trainer.result.calibration["ECE"] <= 0.05
+    assert trainer.result.calibration["ECE_answered"] <= 0.05
+    assert _share_of_low_probabilities(model.answers, timeline) >= 0.9
+    offices = ["president of", "prime minister of", "chancellor of", "monarch of"]
+    right, probabilities = [], []
+    for rel in offices:
+        r = dataset.relations.index(rel)
+        for country in model.answers.facts.type_members(r, "tail").tolist():
+            for step in range(timeline.num_steps):
+                answers = model.query(None, r, country, timeline.labels[step], k=1000)
+                known = [a.probability for a in answers if a.known]
+                if known:
+                    rivals = [a.probability for a in answers if not a.known]
+                    right += [p > max(rivals) for p in known]
+                    probabilities += known
+    assert sum(right) / len(right) >= 0.95
+    assert sorted(probabilities)[len(probabilities) // 2] >= 0.8
+
+
+def _share_of_low_probabilities(engine: AnswerEngine, timeline: Timeline) -> float:
+    """Questions about 50 entities that never were on the given side of a relation."""
+    rng, facts, low, count = random.Random(0), timeline.truth.facts, 0, 0
+    while count < 50:
+        rel, entity = rng.randrange(timeline.num_relations), rng.randrange(timeline.num_entities)
+        side, given = rng.choice([("head", 2), ("tail", 0)])
+        candidates = engine.candidates(rel, side)
+        if ((facts[:, 1] == rel) & (facts[:, given] == entity)).any() or not len(candidates):
+            continue
+        highest = engine.evaluate(entity, rel, side, rng.randrange(timeline.num_steps), candidates)[1].max()
+        low, count = low + int(highest < 0.2), count + 1
+    return low / count

@@ -1,0 +1,175 @@
+"""Answers by name."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from tkg_incremental.answers import AnswerEngine, TensorFacts
+from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
+from tkg_incremental.data import TimeAxis, Vocabulary
+from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
+from tkg_incremental.metrics.calibration import AnswerCalibration, Calibration
+from tkg_incremental.models import DE, TKGModel
+
+# Probabilities by log-odds alone.
+BY_ODDS = AnswerCalibration(Calibration((1.0,) + (0.0,) * (NUM_FEATURES - 1), -1.0), Calibration((1.0, 0.0), 3.0))
+
+
+@pytest.fixture(scope="module")
+def dataset() -> SyntheticTKG:
+    return SyntheticTKG(num_entities=30, num_relations=3, num_steps=6)
+
+
+@pytest.fixture
+def model(dataset: SyntheticTKG) -> TKGModel:
+    model = DE.from_dataset(dataset, hidden_channels=8)
+    model.catalog = replace(model.catalog, calibration=BY_ODDS.to_dict())
+    return model
+
+
+def questions(dataset: SyntheticTKG) -> list[tuple[int | None, int, int | None, int]]:
+    found: list[tuple[int | None, int, int | None, int]] = []
+    for entity in range(0, dataset.num_entities, 3):
+        for rel in range(dataset.num_relations):
+            for step in (0, dataset.num_steps - 1):
+                found += [(None, rel, entity, step), (entity, rel, None, step)]
+    return found
+
+
+def test_types_are_never_violated_and_known_facts_come_first(dataset: SyntheticTKG, model: TKGModel) -> None:
+    facts = dataset.timeline.observed.facts.tolist()
+    for head, rel, tail, step in questions(dataset):
+        asked, given = (0, 2) if head is None else (2, 0)
+        members = {dataset.entities[fact[asked]] for fact in facts if fact[1] == rel}
+        known = {
+            dataset.entities[fact[asked]]
+            for fact in facts
+            if fact[1] == rel and fact[given] == (tail if head is None else head) and fact[3] <= step <= fact[4]
+        }
+        answers = model.query(head, rel, tail, step, k=1000)
+        assert {answer.name for answer in answers} == members
+        assert {answer.name for answer in answers if answer.known is not None} == known
+        order = [(answer.known is None, -answer.score) for answer in answers]
+        assert order == sorted(order)
+        assert all(answer.probability is not None and 0 < answer.probability < 1 for answer in answers)
+        assert model.query(head, rel, tail, step, k=2) == answers[:2]
+
+
+def test_any_type_gives_probabilities_to_the_right_type_only(dataset: SyntheticTKG, model: TKGModel) -> None:
+    for question in questions(dataset)[:10]:
+        typed = {answer.name: answer.probability for answer in model.query(*question, k=1000)}
+        everything = model.query(*question, k=1000, any_type=True)
+        assert len(everything) == dataset.num_entities
+        assert {answer.name: answer.probability for answer in everything if answer.probability is not None} == typed
+
+
+def test_without_a_calibration_there_are_no_probabilities(dataset: SyntheticTKG) -> None:
+    model = DE.from_dataset(dataset, hidden_channels=8)
+    assert {answer.probability for answer in model.query(None, 0, 1, 2)} == {None}
+    assert model.check(0, 0, 1, 2).probability is None
+
+
+def test_a_new_catalog_counts(dataset: SyntheticTKG, model: TKGModel) -> None:
+    assert model.check(0, 0, 1, 2).probability is not None
+    model.catalog = replace(model.catalog, calibration=None)
+    assert model.check(0, 0, 1, 2).probability is None
+
+
+def test_a_model_that_learnt_some_of_the_steps(dataset: SyntheticTKG, model: TKGModel) -> None:
+    model.catalog = replace(model.catalog, last_step=2)
+    facts = dataset.timeline.observed.facts
+    assert int(model.answers.facts.facts[:, 3:].max()) == 2
+    assert len(model.answers.facts.facts) == int((facts[:, 3] <= 2).sum())
+    assert len(model.timeline(0, 0, 1)) == 3
+    with pytest.warns(UserWarning, match="4 is after the last step the model learnt: answered as of 2"):
+        late = model.query(None, 0, 1, 4)
+    assert late == model.query(None, 0, 1, 2)
+
+
+def test_check_agrees_with_both_directions(dataset: SyntheticTKG, model: TKGModel) -> None:
+    head, rel, tail, first, _ = dataset.timeline.observed.facts[0].tolist()
+    sides = [
+        next(a.probability for a in answers if a.name == dataset.entities[answer])
+        for answers, answer in (
+            (model.query(None, rel, tail, first, k=1000), head),
+            (model.query(head, rel, None, first, k=1000), tail),
+        )
+    ]
+    checked = model.check(head, rel, tail, first)
+    assert checked.known is not None
+    assert checked.probability == pytest.approx(sum(sides) / 2)
+    point = model.timeline(head, rel, tail)[first]
+    assert (point.probability, point.known) == (pytest.approx(checked.probability), True)
+
+
+def test_a_fact_of_the_wrong_type_can_be_checked(dataset: SyntheticTKG, model: TKGModel) -> None:
+    facts = dataset.timeline.observed.facts
+    keep = facts[facts[:, 0] != 5].int()
+    model.catalog = replace(model.catalog, facts=keep)
+    assert 0 < model.check(5, 0, 1, 2).probability < 1
+
+
+class Fixed(TKGModel):
+    """Scores that are given."""
+
+    def __init__(self, scores: list[float]) -> None:
+        torch.nn.Module.__init__(self)
+        self.fixed = torch.nn.Parameter(torch.tensor(scores))
+        self._answers = self.catalog = None
+
+    def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
+        return self.fixed[entities]
+
+    def score_all(self, quads: Tensor, side: str, candidates: Tensor) -> Tensor:
+        return candidates.expand(len(quads), -1)
+
+
+def fixed_engine(scores: list[float], facts: list[tuple[int, ...]]) -> AnswerEngine:
+    names = Vocabulary([f"e{i}" for i in range(len(scores))]), Vocabulary(["r"])
+    axis = TimeAxis.from_range(0, 3, "index")
+    return AnswerEngine(Fixed(scores), TensorFacts(torch.tensor(facts), 4), *names, axis, BY_ODDS)
+
+
+def test_ties_keep_the_order_of_ids() -> None:
+    engine = fixed_engine([0.0, 1.0, 1.0, 1.0, 0.0], [(0, 0, entity, 0, 0) for entity in (1, 2, 3, 4)])
+    assert [answer.name for answer in engine.query(0, 0, None, 2)] == ["e1", "e2", "e3", "e4"]
+    probabilities = [answer.probability for answer in engine.query(0, 0, None, 2)]
+    assert probabilities[0] == probabilities[1] == probabilities[2] > probabilities[3]
+
+
+def test_features() -> None:
+    scores = [0.0, 3.0, 1.0, 2.0]
+    facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]
+    engine = fixed_engine(scores, facts)
+    candidates = engine.candidates(0, "tail")
+    assert candidates.tolist() == [1, 2, 3]
+    own = torch.tensor(scores)[candidates]
+    features = engine.features(0, 0, "tail", candidates, own, torch.tensor([True, False, False]))
+    assert features.shape == (3, NUM_FEATURES)
+    rest = [math.log(math.exp(1) + math.exp(2)), 2.0, 1.0]  # entity 1 is known and not among the others
+    assert features[:, 0].tolist() == pytest.approx([s - r for s, r in zip(own.tolist(), rest, strict=True)], abs=1e-6)
+    assert features[:, 1].tolist() == pytest.approx([1.0, -1.0, 1.0])
+    assert features[:, 2].exp().tolist() == pytest.approx([1.0, 2.0, 1.0])
+    assert features[:, 4].tolist() == [0.0, 1.0, 0.0]  # known at another time
+    assert features[:, 5].tolist() == [1.0, 1.0, 1.0]  # the given entity fits
+    assert features[:, 6].tolist() == [1.0, 1.0, 1.0]  # the query has a known answer
+    assert NUM_OWN == 2
+
+
+@pytest.mark.parametrize("known", [[True], [False], [True, True], [False, False]])
+def test_features_of_few_candidates_are_finite(known: list[bool]) -> None:
+    engine = fixed_engine([100.0, 100.0, -1e4], [(0, 0, 1, 0, 1)])
+    size = len(known)
+    features = engine.features(2, 0, "tail", torch.arange(size), torch.full((size,), 1e4), torch.tensor(known))
+    assert torch.isfinite(features).all()
+
+
+def test_world_leaders_has_aliases() -> None:
+    dataset = WorldLeaders()
+    model = DE.from_dataset(dataset, hidden_channels=4)
+    for alias, name in (("USA", "United States"), ("UK", "United Kingdom"), ("uk", "United Kingdom")):
+        assert model.query(None, "prime minister of", alias, 2000) == model.query(None, "prime minister of", name, 2000)
+    assert model.query(None, "president of", "US", 2016)[0].name == "Barack Obama"

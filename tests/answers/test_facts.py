@@ -1,0 +1,70 @@
+"""Known facts, judged by loops over all of them."""
+
+import random
+
+import pytest
+import torch
+
+from tkg_incremental.answers import Interval, TensorFacts
+from tkg_incremental.answers.facts import mean_overlap
+
+STEPS = 8
+
+
+def drawn(seed: int) -> list[tuple[int, int, int, int, int]]:
+    """Facts without two intervals of one triple that touch."""
+    rng = random.Random(seed)
+    facts = {}
+    for _ in range(60):
+        first = rng.randrange(STEPS)
+        triple = rng.randrange(6), rng.randrange(2), rng.randrange(6)
+        facts[triple] = first, rng.randrange(first, STEPS)
+    return [(*triple, *interval) for triple, interval in facts.items()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_against_loops(seed: int) -> None:
+    rows = drawn(seed)
+    known = TensorFacts(torch.tensor(rows), STEPS)
+
+    def interval(first: int, last: int) -> Interval:
+        return Interval(first, None if last == STEPS - 1 else last)
+
+    for rel in range(2):
+        heads, tails = ({row[side] for row in rows if row[1] == rel} for side in (0, 2))
+        assert known.type_members(rel, "head").tolist() == sorted(heads)
+        assert known.type_members(rel, "tail").tolist() == sorted(tails)
+        for given in range(6):
+            for side, asked, other in (("tail", 2, 0), ("head", 0, 2)):
+                mine = [row for row in rows if row[1] == rel and row[other] == given]
+                assert known.answers_ever(given, rel, side).tolist() == sorted({row[asked] for row in mine})
+                for step in range(STEPS):
+                    wanted = {row[asked]: interval(*row[3:]) for row in mine if row[3] <= step <= row[4]}
+                    assert known.known_answers(given, rel, side, step) == wanted
+    for head, rel, tail, first, last in rows:
+        assert known.intervals(head, rel, tail) == [interval(first, last)]
+    for head in range(6):
+        for tail in range(6):
+            wanted = [
+                rel
+                for rel in range(2)
+                if any(row[:2] == (head, rel) for row in rows) and any(row[1:3] == (rel, tail) for row in rows)
+            ]
+            assert known.relations_of_type(head, tail) == wanted
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_answers_per_query(seed: int) -> None:
+    rows = drawn(seed)
+    known = TensorFacts(torch.tensor(rows), STEPS)
+    for rel in range(2):
+        counts = [len(known.known_answers(given, rel, "tail", step)) for given in range(6) for step in range(STEPS)]
+        there = [count for count in counts if count]
+        assert known.answers_per_query(rel, "tail") == pytest.approx(sum(there) / len(there))
+
+
+def test_no_facts() -> None:
+    known = TensorFacts(torch.empty(0, 5, dtype=torch.int32), STEPS)
+    assert known.known_answers(0, 0, "head", 0) == {}
+    assert len(known.type_members(0, "head")) == len(known.answers_ever(0, 0, "tail")) == 0
+    assert known.answers_per_query(0, "head") == mean_overlap(torch.empty(0, 3)) == 1.0

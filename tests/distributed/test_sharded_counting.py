@@ -1,0 +1,34 @@
+"""Ranks among sharded candidates equal ranks among all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tkg_incremental.distributed.sharded_counting import ShardedRankCounter, _find
+
+Found = Callable[[str], dict[int, list[dict[str, Any]]]]
+
+
+def test_ranks_if_a_process_has_few_candidates_or_none(found: Found) -> None:
+    groups = found("counts")
+    (local,) = groups[1]
+    assert len(local) > 10
+    for size in (2, 4):
+        for process in groups[size]:
+            assert process.keys() == local.keys()
+            for name, ranks in local.items():
+                assert torch.equal(process[name], ranks), (size, name)
+
+
+def test_positions_of_columns() -> None:
+    columns = torch.tensor([1, 4, 6])
+    assert _find(torch.tensor([4, 0, 6, 9]), columns).tolist() == [1, -1, 2, -1]
+    assert _find(torch.tensor([4, 0]), columns[:0]).tolist() == [-1, -1]
+
+
+def test_all_processes_take_part_in_every_step() -> None:
+    assert ShardedRankCounter.shares_steps is False
+    assert repr(ShardedRankCounter()) == "ShardedRankCounter()"

@@ -1,0 +1,262 @@
+"""What an update does to a live graph, case by case."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from small_live import FIRST, QUICK, make, succession
+
+from tkg_incremental import LiveGraph
+from tkg_incremental.live import GraphFolderError
+from tkg_incremental.live.learning import LiveSettings
+from tkg_incremental.live.settings import read_settings, write_settings
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("live")
+    make(folder).close()
+    return folder / "graph"
+
+
+@pytest.fixture
+def path(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "graph"))
+
+
+def edit(path: Path, table: str, **values: float) -> None:
+    tables = read_settings(path / "graph.toml")
+    tables[table] |= values
+    write_settings(path / "graph.toml", tables)
+
+
+def test_without_changes_the_clock_moves_and_nothing_else(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        facts = graph.folder.store.num_facts
+        before = {name: table.clone() for name, table in graph.model.encoder.tables().items()}
+        assert graph.update().state == "released"
+        assert (graph.clock.now, graph.folder.store.num_facts) == (FIRST + 1, facts)
+        after = graph.model.encoder.tables()
+        for name, table in before.items():
+            assert after[name][: len(table)].equal(table)
+        assert graph.update(at=FIRST + 5).release == 2
+        assert (graph.clock.now, graph.model.encoder.sizes["time"]) == (FIRST + 5, graph.clock.num_steps)
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 0"
+        assert graph.update([]).state == "released"  # an empty file is no change, each day
+        assert graph.clock.now == FIRST + 6
+
+
+def test_dates_default_to_the_next_step(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        graph.update(added=[("Zoë", "works in", "R&D")])
+        assert graph.check("Zoë", "works in", "R&D").known == (str(FIRST + 1), None)
+        graph.update([("add", "Yan", "works in", "R&D")], at=FIRST + 4)
+        assert graph.check("Yan", "works in", "R&D").known == (str(FIRST + 4), None)
+        assert graph.clock.now == FIRST + 4
+
+
+def test_the_same_changes_twice(path: Path, tmp_path: Path) -> None:
+    dated = tmp_path / "dated.csv"
+    dated.write_text(f"op,head,rel,tail,at\nadd,Zoë,works in,R&D,{FIRST + 1}\n")
+    undated = tmp_path / "undated.csv"
+    undated.write_text("op,head,rel,tail\nadd,Yan,works in,R&D\n")
+    with LiveGraph(path) as graph:
+        for file in (dated, undated):
+            release = graph.update(file).release
+            again = graph.update(file)
+            assert (again.state, again.release) == ("unchanged", release)
+        # Without dates, the same lines are another change once they fit again.
+        graph.update(ended=[("Yan", "works in", "R&D")])
+        assert graph.update(undated).state == "released"
+        assert len(graph.folder.store.intervals(*_ids(graph, "Yan", "works in", "R&D"))) == 2
+        # With dates they are not: an old file must not bring a retracted fact back.
+        graph.update(retracted=[("Zoë", "works in", "R&D")])
+        assert graph.update(dated).state == "unchanged"
+
+
+def _ids(graph: LiveGraph, head: str, rel: str, tail: str) -> tuple[int, int, int]:
+    store = graph.folder.store
+    ids = store.entity_id(head), store.relation_id(rel), store.entity_id(tail)
+    assert None not in ids
+    return ids  # type: ignore[return-value]
+
+
+def test_refused_changes_are_part_of_the_next_update(path: Path) -> None:
+    edit(path, "gate", learned=1.1)
+    with LiveGraph(path) as graph:
+        report = graph.update(**succession(1))
+        assert (report.state, report.exit_code, report.release, graph.current) == ("refused", 4, 0, 0)
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 0"
+        assert (path / "releases" / "rejected" / "manifest.json").is_file()
+        with pytest.raises(KeyError, match="leader 1"):
+            graph.query("leader 1", "leads", None)
+        assert graph.update(**succession(1)).state == "refused"  # again, not rejected
+        assert graph.update(**succession(2)).state == "refused"  # on top of what is pending
+        assert len(graph.folder.store.updates("pending")) == 2
+        report = graph.update(force=True)
+        assert (report.state, report.release, graph.clock.now) == ("released", 1, FIRST + 2)
+        assert report.gate is not None
+        assert not report.gate.passed
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 2"
+        assert graph.query(None, "leads", "R&D", at=FIRST + 1)[0].name == "leader 1"
+        assert not graph.folder.store.updates("pending")
+
+
+def test_rollback_discards_what_is_pending(path: Path) -> None:
+    edit(path, "gate", learned=1.1)
+    with LiveGraph(path) as graph:
+        assert graph.update(**succession(1)).state == "refused"
+        graph.rollback(0)
+        assert not graph.folder.store.updates("pending")
+        assert graph.update(**succession(1), force=True).state == "released"
+
+
+def test_rollback_then_update(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        graph.update(**succession(1))
+        graph.update(**succession(2))
+        graph.rollback(1)
+        assert (graph.clock.now, graph.query(None, "leads", "R&D")[0].name) == (FIRST + 1, "leader 1")
+        with pytest.raises(KeyError, match="leader 2"):
+            graph.check("leader 2", "leads", "R&D")
+        report = graph.update(
+            added=[("Zoë", "leads", "R&D", FIRST + 2)], ended=[("leader 1", "leads", "R&D", FIRST + 2)]
+        )
+        assert (report.state, report.release) == ("released", 3)
+        assert graph.query(None, "leads", "R&D")[0].name == "Zoë"
+        with pytest.raises(ValueError, match="release must be one of 0, 1, 2, 3"):
+            graph.rollback(4)
+        graph.rollback(2)
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 2"
+        graph.rollback(0)
+        assert graph.update(**succession(1)).state == "released"  # undone, so it can be applied again
+
+
+def test_retraction_of_the_only_fact_of_an_entity(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        graph.update(added=[("Zoë", "works in", "R&D")])
+        assert graph.update(retracted=[("Zoë", "works in", "R&D")]).retracted == 1
+        assert graph.check("Zoë", "works in", "R&D").known is None
+        assert "Zoë" not in {answer.name for answer in graph.query(None, "works in", "R&D", k=100)}
+        assert graph.query("Zoë", "works in", None)  # it may still be asked about
+        assert not any(point.known for point in graph.timeline("Zoë", "works in", "R&D"))
+
+
+def test_new_relation_and_late_fact(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        graph.update(added=[("person 1", "mentors", "person 2"), ("person 4", "leads", "Support", 95)])
+        assert graph.query(None, "mentors", "person 2")[0].known == (str(FIRST + 1), None)
+        assert graph.check("person 4", "leads", "Support", at=96).known == ("95", None)
+        assert graph.check("person 4", "leads", "Support", at=94).known is None
+        assert graph.query("person 4", "leads", None, at=97)[0].name == "Support"
+
+
+def test_known_ends_are_learnt_when_they_come(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        assert graph.update([("add", "Zoë", "leads", "Support", FIRST + 1, FIRST + 2)]).state == "released"
+        assert graph.query(None, "leads", "Support")[0].known == (str(FIRST + 1), None)
+        report = graph.update(at=FIRST + 3)
+        assert report.gate is not None
+        assert report.gate.outranked == report.gate.outranked  # something was measured
+        assert graph.check("Zoë", "leads", "Support").known is None
+
+
+def test_dry_run_and_rejected_lines(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        good, bad = ("add", "Zoë", "works in", "R&D"), ("end", "Nobody", "leads", "R&D")
+        report = graph.update([good], dry_run=True)
+        assert (report.state, report.added, report.exit_code) == ("valid", 1, 0)
+        report = graph.update([good, bad])
+        assert (report.state, report.exit_code, [r.line for r in report.rejected]) == ("rejected", 3, [2])
+        assert not graph.folder.store.updates()
+        report = graph.update([good, bad], skip_rejected=True)
+        assert (report.state, report.added, len(report.rejected)) == ("released", 1, 1)
+
+
+def test_dates_of_a_wrong_century(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        report = graph.update([("add", "Zoë", "works in", "R&D", FIRST + 5000)])
+        assert (report.state, "far after the last step" in report.rejected[0].reason) == ("rejected", True)
+        with pytest.raises(ValueError, match="at must be in 80 …"):
+            graph.update(at=FIRST + 5000)
+
+
+def test_full_export(path: Path, tmp_path: Path) -> None:
+    rows = ["head,rel,tail,start,end\n", "person 1,leads,R&D,80,99\n", f"Zoë,leads,R&D,{FIRST + 1},\n"]
+    rows += [f"person {i},works in,{('R&D', 'Sales', 'Legal')[i % 3]},{80 + i},\n" for i in range(10)]
+    rows += ["person 2,leads,Sales,90,\n", "person 3,leads,Legal,90,\n"]
+    (tmp_path / "full.csv").write_text("".join(rows))
+    with LiveGraph(path) as graph:
+        report = graph.update(full=tmp_path / "full.csv")
+        assert (report.state, report.added, report.ended, report.retracted) == ("released", 1, 1, 0)
+        assert graph.check("leader 0", "leads", "R&D", at=FIRST).known == (str(FIRST), str(FIRST))
+        report = graph.update(full=tmp_path / "full.csv")
+        assert (report.state, report.added, report.ended) == ("released", 0, 0)  # the clock moves
+        with pytest.raises(ValueError, match="only one of"):
+            graph.update([], full=tmp_path / "full.csv")
+
+
+def test_training_again_includes_what_is_pending(path: Path) -> None:
+    edit(path, "gate", learned=1.1)
+    with LiveGraph(path) as graph:
+        assert graph.update(**succession(1)).state == "refused"
+        assert graph.train(calibrate=False).release == 1
+        assert not graph.folder.store.updates("pending")
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 1"
+        assert graph.model.encoder.sizes["entity"] == graph.folder.store.num_entities
+
+
+def test_erasure_leaves_pending_changes_pending(path: Path) -> None:
+    edit(path, "gate", learned=1.1)
+    with LiveGraph(path) as graph:
+        assert graph.update(**succession(1)).state == "refused"
+        assert graph.erase("person 9") == []
+        assert len(graph.folder.store.updates("pending")) == 1
+        with pytest.raises(KeyError, match="person 9"):
+            graph.erase("person 9")
+        assert graph.update(force=True).state == "released"
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 1"
+
+
+def test_erasure_of_a_fact(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        graph.erase("person 1", "leads", "R&D")
+        assert graph.check("person 1", "leads", "R&D", at=90).known is None
+        assert graph.check("person 1", "works in", "Sales").known is not None
+        with pytest.raises(ValueError, match="one name or head, relation and tail"):
+            graph.erase("person 1", "leads")
+
+
+def test_a_graph_without_a_release(tmp_path: Path) -> None:
+    (tmp_path / "facts.csv").write_text("head,rel,tail,start\na,r,b,1\nb,r,c,2\n")
+    with LiveGraph.create(tmp_path / "graph", tmp_path / "facts.csv", settings=QUICK) as graph:
+        with pytest.raises(GraphFolderError, match="has no release yet"):
+            graph.query(None, "r", "b")
+        with pytest.raises(GraphFolderError, match="has no release yet"):
+            graph.update(added=[("x", "r", "y")])
+        assert not graph.folder.store.updates()  # nothing was recorded that train() would not learn
+
+
+def test_settings_that_do_not_fit(path: Path, tmp_path: Path) -> None:
+    edit(path, "model", hidden_channels=8)
+    with LiveGraph(path) as graph, pytest.raises(GraphFolderError, match="does not fit release 0"):
+        graph.query(None, "leads", "R&D")
+    with pytest.raises(ValueError, match="model must be one of"):
+        replace(LiveSettings(), name="nothing").check()
+
+
+def test_questions_after_the_last_update(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        with pytest.warns(UserWarning, match="answered as of 100"):
+            assert graph.query(None, "leads", "R&D", at=FIRST + 7)[0].name == "leader 0"
+        with pytest.raises(ValueError, match="must not be before"):
+            graph.query(None, "leads", "R&D", at=3)
+        known = graph.query(None, "works in", "R&D", k=2, only="known")
+        predicted = graph.query(None, "works in", "R&D", k=100, only="predicted")
+        assert all(a.known for a in known)
+        assert len(known) == 2
+        assert {a.name for a in predicted} == {f"person {i}" for i in range(10) if i % 3}
+        assert len(graph.query(None, "works in", "R&D", k=3, only="predicted")) == 3

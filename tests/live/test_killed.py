@@ -1,0 +1,114 @@
+"""What may happen to an update: a kill, a second writer, readers, damage, a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from small_live import make, succession
+
+from tkg_incremental import LiveGraph
+from tkg_incremental.cli import main
+from tkg_incremental.live import DamagedReleaseError, GraphLockedError
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("live")
+    make(folder).close()
+    return folder / "graph"
+
+
+@pytest.fixture
+def path(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "graph"))
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(path: Path, count: int) -> None:
+    folder = Path(__file__).parent
+    places = [str(folder.parents[1]), str(folder), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(places)}
+    worker = [sys.executable, str(folder / "killed_worker.py"), str(path), str(count), "7"]
+    done = subprocess.run(worker, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    before, after = map(int, done.stdout.split())
+    assert before + after == count
+    assert before > 0
+
+
+def test_the_second_writer_is_told_who_writes(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveGraph(path, write=True), LiveGraph(path) as other:
+        assert other.query(None, "leads", "R&D")[0].name == "leader 0"  # readers do not wait
+        with pytest.raises(GraphLockedError, match=f"process {os.getpid()} on"):
+            other.update(**succession(1))
+        assert main(["update", str(path)]) == 1
+        assert f"is being written to by process {os.getpid()} on" in capsys.readouterr().err
+    with LiveGraph(path) as graph:
+        assert graph.update(**succession(1)).state == "released"
+
+
+def test_readers_see_one_release_or_the_other(path: Path) -> None:
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            with LiveGraph(path) as graph:
+                for number in range(1, 4):
+                    assert graph.update(**succession(number)).state == "released"
+        except BaseException as error:
+            failures.append(error)
+
+    writer = threading.Thread(target=write)
+    seen = []
+    with LiveGraph(path) as reader:
+        assert reader.query(None, "leads", "R&D")[0].name == "leader 0"
+        writer.start()
+        while writer.is_alive():
+            answers = reader.query(None, "leads", "R&D")
+            known = [answer.name for answer in answers if answer.known]
+            assert known == [answers[0].name]  # never both leaders, never none
+            seen.append(int(known[0].split()[1]))
+        writer.join()
+        assert not failures, failures
+        assert reader.query(None, "leads", "R&D")[0].name == "leader 3"
+    assert seen == sorted(seen)
+
+
+def test_damaged_release(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tables,) = (path / "releases" / "0000").glob("*.safetensors")
+    data = bytearray(tables.read_bytes())
+    data[-5] ^= 1
+    tables.write_bytes(data)
+    with LiveGraph(path) as graph, pytest.raises(DamagedReleaseError, match="its checksum is wrong") as error:
+        graph.query(None, "leads", "R&D")
+    assert str(tables) in str(error.value)
+    assert main(["query", str(path), "?", "leads", "R&D"]) == 3
+    assert str(tables) in capsys.readouterr().err
+    # An update must not build on it either.
+    with LiveGraph(path) as graph, pytest.raises(DamagedReleaseError):
+        graph.update(**succession(1))
+
+
+def test_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*_: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch, LiveGraph(path) as graph:
+        patch.setattr("tkg_incremental.live.releases.write_tensors", full)
+        with pytest.raises(OSError, match="No space left"):
+            graph.update(**succession(1))
+        assert (graph.current, graph.query(None, "leads", "R&D")[0].name) == (0, "leader 0")
+        assert main(["update", str(path)]) == 3
+        assert "No space left" in capsys.readouterr().err
+    with LiveGraph(path) as graph:
+        assert graph.update(**succession(1)).state == "released"  # what was pending is taken up
+        assert [update.state for update in graph.folder.store.updates()] == ["applied"]
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 1"

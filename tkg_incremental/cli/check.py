@@ -1,0 +1,43 @@
+"""``check``: whether a fact holds."""
+
+from __future__ import annotations
+
+import argparse
+
+from tkg_incremental.cli.arguments import Commands, add_command
+from tkg_incremental.cli.errors import OK
+from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_json, show_known
+from tkg_incremental.text import printable
+
+DESCRIPTION = """
+The probability that a fact of a live graph holds at a time, and whether it is known.
+"""
+EXAMPLES = """
+tkg-incremental check graphs/company "Ann" leads "R&D" --at 2026-11-18
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "check", "whether a fact holds", DESCRIPTION, EXAMPLES, run)
+    add_graph(parser)
+    add_fact(parser)
+    parser.add_argument("--at", metavar="DATE", help="when (the last step)")
+    add_json(parser)
+
+
+def add_fact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("head", metavar="HEAD", help="name of the head")
+    parser.add_argument("rel", metavar="REL", help="name of the relation")
+    parser.add_argument("tail", metavar="TAIL", help="name of the tail")
+
+
+def run(args: argparse.Namespace) -> int:
+    with open_graph(args.graph) as graph:
+        answer = graph.check(args.head, args.rel, args.tail, args.at)
+    if args.json:
+        print_json({"probability": answer.probability, "score": answer.score, "known": answer.known})
+        return OK
+    known = "not known" if answer.known is None else f"known {show_known(answer.known)}"
+    probability = "" if answer.probability is None else f" · probability {answer.probability:.2f}"
+    print(printable(f"{args.head} · {args.rel} · {args.tail}: {known}{probability} · score {answer.score:.2f}"))
+    return OK

@@ -1,0 +1,90 @@
+"""What the commands on graph folders share: opening one, and printing what they found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tkg_incremental.cli.errors import BadDataError
+from tkg_incremental.text import printable
+
+if TYPE_CHECKING:
+    from tkg_incremental.answers import Answer
+    from tkg_incremental.live.graph import LiveGraph
+    from tkg_incremental.live.reports import UpdateReport
+
+
+def add_graph(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("graph", metavar="GRAPH", type=Path, help="folder of a graph, as given to create")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the result as JSON")
+
+
+def is_graph(path: Path) -> bool:
+    """Whether a folder is one of a graph, not of a run."""
+    return (path / "graph.toml").is_file()
+
+
+@contextmanager
+def open_graph(path: Path) -> Iterator[LiveGraph]:
+    """Opens a graph. Unknown names and wrong dates end the command, and warnings are printed as notes."""
+    from tkg_incremental.live.graph import LiveGraph
+
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            with LiveGraph(path) as graph:
+                yield graph
+        except (KeyError, ValueError) as error:
+            raise BadDataError(str(error.args[0]) if error.args else repr(error)) from error
+        finally:
+            for text in dict.fromkeys(str(note.message) for note in notes if note.category is UserWarning):
+                print(f"note: {printable(text)}", file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """Prints JSON that any parser reads: NaN, which JSON does not have, is null."""
+    print(json.dumps(_without_nan(value), ensure_ascii=False))
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_report(report: UpdateReport, as_json: bool) -> int:
+    """Prints what an update did and returns its exit code."""
+    if as_json:
+        print_json({**report.to_dict(), "exit_code": report.exit_code})
+    else:
+        lines = str(report).split("\n")
+        print(printable(lines[0]))
+        for line in lines[1:]:
+            print(printable(line), file=sys.stderr)
+    return report.exit_code
+
+
+def answer_row(answer: Answer) -> list[str | float]:
+    """Cells of a table: name, probability, and since when it is known."""
+    probability = math.nan if answer.probability is None else answer.probability
+    return [answer.name, probability, show_known(answer.known)]
+
+
+def show_known(known: Sequence[str | None] | None) -> str:
+    """An interval of known time."""
+    if known is None:
+        return ""
+    first, last = known
+    return f"since {first}" if last is None else f"{first} … {last}"

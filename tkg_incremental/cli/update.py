@@ -1,0 +1,53 @@
+"""``update``: apply changes to a live graph."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tkg_incremental.cli.arguments import Commands, add_command
+from tkg_incremental.cli.errors import UsageError
+from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_report
+
+DESCRIPTION = """
+Apply changes to a live graph: validate them, learn them, and release the model if it passes the
+gate. A file has the columns op (add, end or retract), head, rel, tail and at. Without a file, changes
+that are pending are learnt again; if there are none, the clock moves and nothing else.
+
+exit codes: 0 released, 3 lines were rejected and nothing was applied, 4 refused by the gate: the
+release before goes on answering, and the changes are part of the next update.
+"""
+EXAMPLES = """
+tkg-incremental update graphs/company changes.csv
+tkg-incremental update graphs/company changes.csv --dry-run
+tkg-incremental update graphs/company --full facts-of-today.csv --at 2026-11-18
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(commands, "update", "apply changes to a live graph", DESCRIPTION, EXAMPLES, run)
+    add_graph(parser)
+    parser.add_argument("changes", metavar="CHANGES", type=Path, nargs="?", help="CSV, TSV, JSON lines or Parquet")
+    parser.add_argument("--full", metavar="FILE", type=Path, help="a new full export: the differences are the changes")
+    parser.add_argument("--at", metavar="DATE", help="date of changes without one (the step after the last)")
+    parser.add_argument("--dry-run", action="store_true", help="only validate the changes")
+    parser.add_argument("--force", action="store_true", help="release even if the gate refuses")
+    parser.add_argument(
+        "--skip-rejected", action="store_true", help="apply the valid lines even if others are rejected"
+    )
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.changes is not None and args.full is not None:
+        raise UsageError("only one of CHANGES and --full must be given")
+    with open_graph(args.graph) as graph:
+        report = graph.update(
+            args.changes,
+            full=args.full,
+            at=args.at,
+            dry_run=args.dry_run,
+            force=args.force,
+            skip_rejected=args.skip_rejected,
+        )
+    return print_report(report, args.json)

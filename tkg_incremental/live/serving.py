@@ -1,0 +1,202 @@
+"""The reading half of a live graph: answers from the release that the fact store agrees with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tkg_incremental.answers import Answer, AnswerEngine, KnownFacts, TimelinePoint
+from tkg_incremental.data.units import format_instant
+from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.folder import GraphFolder, GraphFolderError
+from tkg_incremental.live.gate import GateSettings
+from tkg_incremental.live.known import StoreFacts, StoreNames
+from tkg_incremental.live.learning import LiveSettings
+from tkg_incremental.live.records import Release
+from tkg_incremental.metrics.calibration import AnswerCalibration
+from tkg_incremental.models.base import TKGModel
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class ServedGraph:
+    """A graph folder that answers questions.
+
+    A question is answered from one snapshot of the store and the release that belongs to it. After another process has
+    released an update, the next question is answered by the new release.
+
+    Args:
+        path: The folder.
+        write: Take the writer lock at once. Otherwise it is taken for each update.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], write: bool = False) -> None:
+        self.folder = GraphFolder(path, write=write)
+        tables = self.folder.settings
+        self.settings = LiveSettings.from_tables(tables.get("model", {}), tables.get("learning", {}))
+        self.gate = GateSettings.from_table(tables.get("gate", {}))
+        self._served: tuple[int, AnswerEngine] | None = None
+
+    # Answers -------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        head: str | None,
+        rel: str,
+        tail: str | None,
+        at: Any = None,
+        k: int = 10,
+        any_type: bool = False,
+        only: str | None = None,
+    ) -> list[Answer]:
+        """The ``k`` best answers, known facts first.
+
+        Args:
+            head: Name; :obj:`None` if it is asked for.
+            rel: Name of the relation.
+            tail: Name; :obj:`None` if it is asked for.
+            at: A date; by default the last step. A later one is answered as of the last step, with a warning.
+            k: Number of answers.
+            any_type: Rank all entities, not only those that were on that side of the relation in some fact.
+            only: ``"known"`` or ``"predicted"`` answers.
+        """
+        if only not in (None, "known", "predicted"):
+            raise ValueError(f"only must be 'known', 'predicted' or None (got {only!r})")
+        with self._snapshot():
+            when, asked = self._at(at), k
+            while True:
+                found = self.engine.query(head, rel, tail, when, asked, any_type)
+                chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
+                # Known answers come first: those that are predicted may need a longer list.
+                if only != "predicted" or len(chosen) >= k or len(found) < asked:
+                    return chosen[:k]
+                asked *= 2
+
+    def check(self, head: str, rel: str, tail: str, at: Any = None) -> Answer:
+        """The probability that a fact holds, and whether it is known."""
+        with self._snapshot():
+            return self.engine.check(head, rel, tail, self._at(at))
+
+    def timeline(self, head: str, rel: str, tail: str) -> list[TimelinePoint]:
+        """The probability of a fact at every step."""
+        with self._snapshot():
+            return self.engine.timeline(head, rel, tail)
+
+    def history(self) -> list[Release]:
+        """All releases, oldest first, with what the gate measured."""
+        return self.folder.store.releases()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """All reads of the block see one state of the store, whatever a writer commits meanwhile."""
+        connection = self.folder.store.connection
+        if connection.in_transaction:
+            yield
+            return
+        connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            connection.execute("ROLLBACK")
+
+    # State ---------------------------------------------------------------------------------------------
+
+    @property
+    def current(self) -> int | None:
+        """The release that answers."""
+        return self.folder.answering()
+
+    @property
+    def clock(self) -> GraphClock:
+        """The time axis, up to the last update."""
+        origin, now = self.folder.settings["graph"]["first"], self.folder.store.clock
+        return GraphClock(origin, origin if now is None else now, self.folder.store.unit)
+
+    @property
+    def engine(self) -> AnswerEngine:
+        """Answers questions with the current release."""
+        number = self._released()
+        if self._served is None or self._served[0] != number:
+            self._served = number, self._engine(self._load_model(writable=False), calibration=self.calibration)
+        return self._served[1]
+
+    @property
+    def model(self) -> TKGModel:
+        """The model of the current release."""
+        return self.engine.model
+
+    @property
+    def calibration(self) -> AnswerCalibration | None:
+        """Turns features of an answer into a probability."""
+        state = self.folder.releases.manifest(self._released()).calibration
+        return AnswerCalibration.from_dict(state) if state else None
+
+    def show(self, instant: int) -> str:
+        """An instant as a date."""
+        return format_instant(instant, self.folder.store.unit)
+
+    def _engine(
+        self,
+        model: TKGModel,
+        clock: GraphClock | None = None,
+        calibration: AnswerCalibration | None = None,
+        facts: KnownFacts | None = None,
+    ) -> AnswerEngine:
+        store, clock = self.folder.store, clock or self.clock
+        # Pending and undone updates have given ids to names that the model has no rows for.
+        sizes = model.encoder.sizes
+        names = (
+            StoreNames(store, "entity", sizes["entity"]),
+            StoreNames(store, "relation", sizes["relation"] // 2),
+        )
+        return AnswerEngine(model, facts or StoreFacts(store, clock), *names, clock, calibration)
+
+    def _released(self) -> int:
+        number = self.current
+        if number is None:
+            raise GraphFolderError(f"'{self.folder.path}' has no release yet: call train()")
+        return number
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        return self.folder.releases.manifest(self._released()).vocabulary
+
+    def _load_model(self, writable: bool) -> TKGModel:
+        number = self._released()
+        tables = self.folder.releases.load_release(number, checksums=not writable)
+        sizes = self._sizes
+        with torch.device("meta"):
+            model = self.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
+        state = {f"encoder.{name}": table.clone() if writable else table for name, table in tables.items()}
+        try:
+            model.load_state_dict(state, assign=True)
+        except RuntimeError as error:
+            raise GraphFolderError(
+                f"[model] of '{self.folder.path / 'graph.toml'}' does not fit release {number}: {error}"
+            ) from None
+        return model.eval()
+
+    def _at(self, at: Any) -> Any:
+        return self.show(self.clock.now) if at is None else at
+
+    def close(self) -> None:
+        """Closes the store and gives up the lock."""
+        self.folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        store = self.folder.store
+        return (
+            f"{type(self).__name__}({str(self.folder.path)!r}, {store.num_facts} facts, {store.num_entities} entities, "
+            f"{store.num_relations} relations, until {self.show(self.clock.now)}, release {self.current})"
+        )
