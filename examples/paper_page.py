@@ -19,6 +19,7 @@ TITLES = {
     7: "Table 7: length of the window",
     8: "Table 8: A-GEM",
 }
+NBSP = "\N{NO-BREAK SPACE}"  # a figure and the one in brackets stay on one line
 # They learn from many times the data, or from the future, and are not compared with the others.
 SKYLINES = ("FB", "FB_future")
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
@@ -79,8 +80,8 @@ def table(keys: Sequence[Key], runs: Runs, paper: dict[Key, dict[str, float]], s
             if value is not None and key.cell not in SKYLINES and value == best.get((key[:2], name)):
                 text = f"**{text}**"
             published = paper.get(key, {}).get(name)
-            cells.append(text if published is None else f"{text} ({_number(published)})")
-        name = key.cell if runs[key][0]["batches"] == BATCHES else f"{key.cell} †"
+            cells.append(text if published is None else f"{text}{NBSP}({_number(published)})")
+        name = key.cell if runs[key][0]["batches"] == BATCHES else f"{key.cell}{NBSP}†"
         lines.append([f"{key.dataset}, {key.model}", name, *cells, *[str(len(runs[key]))] * seeds])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

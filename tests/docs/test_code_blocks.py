@@ -11,24 +11,25 @@ from pages import PAGES, Block, blocks_of, check_command, commands_of, run_page
 
 from tkg_incremental.cli import main
 
+FACTS = """\
+head,rel,tail,start,end
+Barack Obama,president of,United States,2009,2016
+Donald Trump,president of,United States,2017,2020
+Joe Biden,president of,United States,2021,
+Angela Merkel,chancellor of,Germany,2005,2021
+"""
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small run in `runs/demo`, in place of the one that `make demo` writes."""
+    """A folder with a small run in `runs/demo`, and a small graph in place of the one that `make demo` makes."""
     folder = tmp_path_factory.mktemp("demo")
-    small = [
-        "--hidden-channels",
-        "16",
-        "--base-epochs",
-        "1",
-        "--epochs",
-        "1",
-        "--negatives",
-        "20",
-        "--replay-negatives",
-        "20",
-    ]
-    assert main(["train", "--run-dir", str(folder / "runs" / "demo"), *small]) == 0
+    small = "--hidden-channels 16 --base-epochs 1 --epochs 1 --negatives 20 --replay-negatives 20"
+    assert main(["train", "--run-dir", str(folder / "runs" / "demo"), *small.split(" ")]) == 0
+    (folder / "leaders.csv").write_text(FACTS, encoding="utf-8")
+    assert (
+        main(["create", str(folder / "graphs" / "demo"), "--facts", str(folder / "leaders.csv"), "--epochs", "1"]) == 0
+    )
     return folder
 
 

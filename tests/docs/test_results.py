@@ -60,7 +60,7 @@ def test_table(tmp_path: Path) -> None:
         add_run(run, tmp_path)
     keys = [Key("Some", "DE", cell) for cell in ("FT", "TR", "FB", "not run")]
     assert table(keys, read_runs(tmp_path), {keys[0]: {"C@10": 11.0}}).splitlines()[2:] == [
-        "| Some, DE | FT | **12.50** (11.00) | 1.00 | **−2.00** | **3.00** | 2 |",
+        "| Some, DE | FT | **12.50**\N{NO-BREAK SPACE}(11.00) | 1.00 | **−2.00** | **3.00** | 2 |",
         "| Some, DE | TR | 10.00 | **0.50** | **−2.00** | **3.00** | 1 |",
         "| Some, DE | FB | 99.00 | 9.00 | −2.00 | 3.00 | 1 |",
     ]
@@ -73,7 +73,7 @@ def test_runs_with_grouped_batches_give_way(tmp_path: Path) -> None:
     keys = [Key("Some", "DE", cell) for cell in ("FT", "TR")]
     assert table(keys, read_runs(tmp_path), {}).splitlines()[2:] == [
         "| Some, DE | FT | 2.00 | **1.00** | **−2.00** | **3.00** | 1 |",
-        "| Some, DE | TR † | **10.00** | **1.00** | **−2.00** | **3.00** | 1 |",
+        "| Some, DE | TR\N{NO-BREAK SPACE}† | **10.00** | **1.00** | **−2.00** | **3.00** | 1 |",
     ]
 
 
