@@ -92,7 +92,7 @@ class StepLearner:
             return whole, DenseAdam(tables, settings.lr, decay, max_norm, self._anchor_weight, anchors)
         rows = RowWeights(self.model)
         encoder.sparse_gradients = True
-        kind: type[RowOptimizer] = RowAdam
+        kind: Callable[..., RowOptimizer] = RowAdam
         own: dict[str, Any] = {}
         if settings.optimizer == "adagrad":
             kind, own = RowAdagrad, {"initial_accumulator_value": settings.accumulator}
