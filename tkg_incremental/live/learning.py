@@ -73,7 +73,7 @@ class LiveSettings:
     lr: float = 0.1
     n3: float = 1e-2
     smoothness: float = 0.1
-    unlikelihood: float = 2.0
+    unlikelihood: float = 0.5
     batch_size: int = 1000
     accumulator: float = 1e-6
 
