@@ -28,7 +28,7 @@ CITED = [
 @pytest.mark.parametrize(("package", "name"), EVERYTHING, ids=[name for _, name in EVERYTHING])
 def test_it_is_tested(package: ModuleType, name: str) -> None:
     folder = Path(__file__).parent / package.__name__.rpartition(".")[2]
-    texts = (path.read_text(encoding="utf-8") for path in folder.glob("test_*.py"))
+    texts = (path.read_text(encoding="utf-8") for path in folder.rglob("test_*.py"))
     assert any(re.search(rf"\b{name}\b", text) for text in texts), f"{name} has no test in {folder.name}/"
 
 

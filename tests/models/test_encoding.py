@@ -14,9 +14,10 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.loader import CandidatePool, NegativeSampler, TermBatch, TKGBatch
-from tkg_incremental.models import TKGModel
+from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler, TermBatch, TKGBatch
+from tkg_incremental.models import ZOO, TKGModel
 from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm, PairTable, PoolTable, ends_of, pair_keys
+from tkg_incremental.ops.scores import compare
 from tkg_incremental.registry import make_model
 from tkg_incremental.strategies import (
     TIE,
@@ -162,6 +163,46 @@ def test_scores_of_any_quads(
     first = encoded.terms[0]
     assert first is not None
     assert_same_gradients(lesson.model, first.scores().square().sum(), lesson.model(quads).square().sum())
+
+
+def both_logits(model: TKGModel, quads: Tensor, drawn: Candidates) -> Tensor:
+    """The true answer and all candidates by single look-ups, minus infinity for masked ones."""
+    lists = drawn.entities if drawn.list_of_query is None else drawn.entities[drawn.list_of_query]
+    rows = []
+    for (side, column), half in zip((("tail", 2), ("head", 0)), lists.split(len(quads)), strict=True):
+        for quad, others in zip(quads, half, strict=True):
+            candidates = torch.cat([quad[column, None], others])
+            vectors = model.encoder.entity(candidates, quad[3].expand_as(candidates))
+            query = model.query_vectors(quad[None], side)  # type: ignore[arg-type]
+            rows.append(compare(query, vectors, model.decoder.similarity))
+    found = torch.stack(rows)
+    if drawn.mask is not None:
+        found[:, 1:] = found[:, 1:].masked_fill(drawn.mask, -torch.inf)
+    return found
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_logits_of_all_models(name: str, together: bool, stride: int, shared: bool) -> None:
+    """Also with reciprocal relations, where a head query is a tail query of the inverse relation."""
+    model = ZOO[name](LINE.num_entities, LINE.num_relations, LINE.num_steps, 8).double()  # type: ignore[call-arg]
+    model.eval()  # without dropout
+    model.encoder.encodes_together &= together
+    quads = LINE.observed.between(3, 6).sample(12, torch.Generator().manual_seed(0))
+    quads = quads[torch.argsort(quads[:, 3], stable=True)]
+    sampler = NegativeSampler(LINE, CandidatePool(LINE, stride))
+    drawn = sampler.draw(quads, 30, torch.Generator().manual_seed(0), shared)
+    (term,) = model.encode(TKGBatch([TermBatch(quads, drawn)], sampler.pool), LINE).terms
+    assert term is not None
+    logits, wanted = term.logits(), both_logits(model, quads, drawn)
+    torch.testing.assert_close(logits, wanted)
+    weights = torch.randn(logits.shape, dtype=torch.double, generator=torch.Generator().manual_seed(1))
+    weights = weights.masked_fill(~logits.isfinite(), 0)
+    finite = [torch.where(each.isfinite(), each, 0.0) for each in (logits, wanted)]
+    assert_same_gradients(model, *((each * weights).sum() for each in finite))
+    torch.testing.assert_close(term.scores(), model(quads))
 
 
 @settings(max_examples=20)

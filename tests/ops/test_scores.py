@@ -86,3 +86,14 @@ def test_weights_of_a_gradient_need_not_be_contiguous() -> None:
         found = torch.autograd.grad(sampled_scores(query, table, index, similarity), table, weights)[0]
         wanted = torch.autograd.grad(compare(query[:, None], table[index], similarity), table, weights)[0]
         assert torch.allclose(found, wanted)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
+def test_gradients_of_all_scores(similarity: Similarity, dtype: torch.dtype) -> None:
+    query, table = (draw_vectors(rows, 4).to(dtype).requires_grad_() for rows in (3, 5))
+    weights = draw_vectors(3, 5).to(dtype)
+    found = torch.autograd.grad((all_scores(query, table, similarity) * weights).sum(), (query, table))
+    wanted = torch.autograd.grad((compare(query[:, None], table, similarity) * weights).sum(), (query, table))
+    for gradient, want in zip(found, wanted, strict=True):
+        torch.testing.assert_close(gradient, want)

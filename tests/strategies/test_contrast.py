@@ -119,8 +119,10 @@ def test_unlikelihood(name: str, open_only: bool, drawn: Drawn, negatives: int, 
         if not draw.negatives:
             continue
         own, *others = draw.scores(score)
-        total -= math.log(1 - math.exp(own) / (math.exp(own) + sum(map(math.exp, others))))
-        plain = plain - torch.log1p(-plain_logits(lesson.model, draw).softmax(0)[0])
+        # -log(1 - e^own / (e^own + Σ)) = log(1 + e^own / Σ), which keeps its digits where the share is close to 1.
+        total += math.log1p(math.exp(own) / sum(map(math.exp, others)))
+        logits = plain_logits(lesson.model, draw)
+        plain = plain + torch.nn.functional.softplus(logits[0] - logits[1:].logsumexp(0))
     loss = lesson.losses([term], batch)["unlikelihood"]
     assert loss.item() == pytest.approx(2 * total / len(quads), abs=1e-9)
     assert_same_gradients(lesson.model, loss, 2 * plain / len(quads))

@@ -29,7 +29,10 @@ from tkg_incremental.strategies.paper import project
 
 
 def test_repr() -> None:
-    assert str(FT()) == "FT([\n  CrossEntropy(view=Added(), negatives=500, shared=False, weight=1.0, name='CE'),\n])"
+    assert (
+        str(FT())
+        == "FT([\n  CrossEntropy(view=Added(repeats=1), negatives=500, shared=False, weight=1.0, name='CE'),\n])"
+    )
     names = [kind().name for kind in (FT, TR, TIE, FB, FBFuture, AGEM)]
     assert names == ["FT", "TR", "TIE", "FB", "FB_future", "A-GEM"]
     assert str(FBFuture()) == "FB_future([])"

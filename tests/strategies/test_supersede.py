@@ -6,6 +6,7 @@ from timelines import make_timeline
 
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.strategies import (
+    Added,
     Contrast,
     CrossEntropy,
     Current,
@@ -47,6 +48,10 @@ def test_options() -> None:
     assert contrast == Contrast(Successors(3), 3, 5, 0.2)
     assert unlikelihood == UnlikelihoodLoss(Deleted(3, unreplaced=True), 50, 2.0)
     assert replay == Replay(Replayed(3, 1800), 50, False, 0.3, 0.4)
+    repeated = Supersede(repeats=3, current_limit=40)
+    assert repeated.terms[0] == CrossEntropy(Added(3), 500)
+    assert repeated.terms[2] == CrossEntropy(Current(40), 50, name="CE current")
+    assert not any(isinstance(term, TemporalRegularization) for term in Supersede(regularization=0).terms)
     far = Supersede(replay=ReplayOptions("boundary", window=7))
     assert far.terms[-1].view == Replayed(7, 6000, "boundary")
 

@@ -7,7 +7,7 @@ from timelines import make_interval_timeline, make_timeline, timelines, to_tenso
 
 from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.strategies import Added, Current, Deleted, History, Replayed, Successors, View, Window
+from tkg_incremental.strategies import Added, Current, Deleted, Given, History, Replayed, Successors, View, Window
 from tkg_incremental.strategies.views import deleted_answers, has_no_answer
 
 Drawn = tuple[Timeline, TimelineOracle]
@@ -23,7 +23,8 @@ def select(view: View, timeline: Timeline, step: int) -> list[Row]:
 
 
 def test_repr() -> None:
-    assert str(Added()) == "Added()"
+    assert str(Added()) == "Added(repeats=1)"
+    assert str(Given(to_tensor([(0, 0, 1, 0)]))) == "Given(1 quads)"
     assert str(Deleted(window=3)) == "Deleted(window=3, limit=10000, unreplaced=False)"
     assert str(Replayed(5, 50, "inverse")) == "Replayed(window=5, size=50, sampling='inverse')"
     assert Window(3) == Window(3) != Window(4)
@@ -35,6 +36,8 @@ def test_quads(drawn: Drawn, window: int, limit: int) -> None:
     for step in range(oracle.num_steps):
         current = sorted((*triple, step) for triple in oracle.holding(step))
         assert select(Added(), timeline, step) == oracle.added(step)
+        assert select(Added(repeats=2), timeline, step) == sorted(oracle.added(step) * 2)
+        assert select(Given(to_tensor(oracle.test)), timeline, step) == sorted(oracle.test)
         assert select(Current(), timeline, step) == current
         assert select(History(), timeline, step) == sorted({row for row in oracle.train if row[3] <= step})
         assert select(Window(window), timeline, step) == oracle.replay(step, window)
@@ -121,6 +124,8 @@ def test_arguments() -> None:
         Replayed(sampling="newest")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="window must be 'all' or at least 1 .got 0."):
         Replayed(0)
+    with pytest.raises(ValueError, match=r"repeats must be at least 1 \(got 0\)"):
+        Added(0)
     with pytest.raises(ValueError, match=r"size must be at least 0 \(got -1\)"):
         Replayed(size=-1)
 

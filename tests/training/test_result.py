@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tkg_incremental.training import Result
-from tkg_incremental.training.result import SUMMARY, format_table, show_number
+from tkg_incremental.training.result import SUMMARY
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_summary(result: Result) -> None:
 
 
 def test_round_trip(result: Result, tmp_path: Path) -> None:
-    result.link_prediction = {"MRR": 12.0}
+    result.link_prediction, result.calibration, result.known_ranked_first = {"MRR": 12.0}, {"error": 0.5}, 0.25
     result.save(tmp_path / "metrics.json")
     written = json.loads((tmp_path / "metrics.json").read_text())
     assert written["steps"][1]["MRR"] is None
@@ -54,14 +54,11 @@ def test_str(result: Result) -> None:
     assert title == "FT · DE · Data · seed 3 · 2 steps"
     assert header.split() == list(SUMMARY)
     assert len(values.split()) == len(line.split()) == len(SUMMARY)
+    result.link_prediction = {"MRR": 12.0, "Hits@1": 5.0}
+    assert str(result).splitlines()[1].split() == ["MRR", "Hits@1"]
 
 
-def test_numbers() -> None:
-    shown = {12345.6: "12,346", 12.345: "12.35", 0.0123: "0.0123", 0.0: "0.00", 7: "7", -0.02: "-0.02"}
-    assert {value: show_number(value) for value in shown} == shown
-    assert show_number(math.nan) == "–"
-
-
-def test_tables() -> None:
-    lines = [" a   long", "──  ─────", " x   1.00", "yy  22.50"]
-    assert format_table(["a", "long"], [["x", 1.0], ["yy", 22.5]]).splitlines() == lines
+def test_results_of_earlier_versions(result: Result) -> None:
+    state = result.to_dict()
+    del state["calibration"], state["known_ranked_first"]
+    assert repr(Result.from_dict(state)) == repr(result)

@@ -59,6 +59,8 @@ _CALIBRATION_FACTS, _CALIBRATION_SHARE = 400, 0.1
 _UNDATED = -(2**61)
 # A change may move the clock by this number of steps, or by as many as the graph has. A wrong century may not.
 _LEAP = 1000
+# A round of learning that adds less than this to the sum of the gate's shares is the last one.
+_STEP = 0.01
 
 
 class LiveGraph(ServedGraph):
@@ -259,16 +261,17 @@ class LiveGraph(ServedGraph):
                     finite=True,
                 )
 
+            progress = [-math.inf]
+
+            def is_learnt() -> bool:
+                """Nothing is left to learn, or the gate is passed and another round has not helped."""
+                found = report()
+                progress.append(sum(v for v in (found.learned, found.kept, found.outranked) if not math.isnan(v)))
+                has_stopped = progress[-1] - progress[-2] < _STEP
+                return _is_good(found, self.gate) or (has_stopped and judge(found, self.gate).passed)
+
             if len(torch.cat(changed)):
-                moved = train_update(
-                    model,
-                    timeline,
-                    changed,
-                    replay,
-                    settings,
-                    len(store.releases()),
-                    lambda: _is_good(report(), self.gate),
-                )
+                moved = train_update(model, timeline, changed, replay, settings, len(store.releases()), is_learnt)
             lost = self._without_facts(changes)
             if len(lost):  # nothing is left that its vector stands for
                 model.encoder.initialize("entity", lost, make_generator(settings.seed, "lost", len(store.releases())))

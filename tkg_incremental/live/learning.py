@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ from tkg_incremental.training.settings import LearningSettings
 MAX_WHOLE = 300_000
 # Graphs with more entities than this are trained with sampled negatives instead of all entities.
 MAX_ONE_VS_ALL = 20_000
+# At most this number of facts are learnt as ended because the clock moves past their end.
+MAX_EXPIRED = 1_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class LiveSettings:
         smoothness: Weight of the temporal smoothness.
         unlikelihood: Weight of the loss on facts that have ended or were retracted.
         batch_size: Quads per batch.
+        accumulator: Initial sum of squared gradients of Adagrad in updates.
     """
 
     name: str = "TNTComplEx"
@@ -71,6 +75,7 @@ class LiveSettings:
     smoothness: float = 0.1
     unlikelihood: float = 2.0
     batch_size: int = 1000
+    accumulator: float = 1e-6
 
     @classmethod
     def from_tables(cls, *tables: dict[str, Any]) -> LiveSettings:
@@ -81,6 +86,11 @@ class LiveSettings:
             if key not in names:
                 raise ValueError(f"graph.toml has no option {key!r} (expected one of {', '.join(sorted(names))})")
         return cls(**values)
+
+    @property
+    def update_learning(self) -> LearningSettings:
+        """How an update learns: rows without a part in what changed stay almost in place."""
+        return replace(self.learning, accumulator=self.accumulator)
 
     @property
     def learning(self) -> LearningSettings:
@@ -210,13 +220,14 @@ def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock
 
 
 def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Tensor:
-    """``[n, 4]`` facts that end because the clock moves past an end that was known beforehand, at the last step."""
+    """``[n, 4]`` facts that end because the clock moves past an end that was known before, at the last step."""
     sql = (
         "SELECT DISTINCT head, rel, tail FROM facts f WHERE valid_to > ? AND valid_to <= ? AND NOT EXISTS (SELECT 1 "
         "FROM facts g WHERE g.head = f.head AND g.rel = f.rel AND g.tail = f.tail "
         "AND g.valid_from <= ? AND (g.valid_to IS NULL OR g.valid_to > ?))"
     )
     found = store.connection.execute(sql, (before.now, after.now, after.now, after.now)).fetchall()
+    found = random.Random(len(found)).sample(found, min(len(found), MAX_EXPIRED))
     return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
 
 
@@ -312,7 +323,8 @@ def _learner(
     sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, size, mixed))
     generator = make_generator(mixed, "batches", device=model.device)
     strategy = Strategy(terms, "live")
-    return StepLearner(model, timeline, time, strategy, settings.learning, sampler, generator, lambda: math.nan)
+    learning = settings.update_learning if purpose == "update" else settings.learning
+    return StepLearner(model, timeline, time, strategy, learning, sampler, generator, lambda: math.nan)
 
 
 def _run(learner: StepLearner, epochs: int, is_over: Callable[[], bool] | None, check_every: int = 1) -> None:

@@ -40,7 +40,8 @@ def all_scores(query: Tensor, table: Tensor, similarity: Similarity, out: Tensor
         out = query.new_empty(len(query), len(table)) if out is None else out
         native.call("all_distances", query.contiguous(), table.contiguous(), out, *out.shape, query.size(1))
         return out
-    return torch.cdist(query, table, p=1.0 if similarity == "l1" else 2.0).neg_()
+    distances = torch.cdist(query, table, p=1.0 if similarity == "l1" else 2.0)
+    return distances.neg() if learns else distances.neg_()  # the gradient of a distance needs the distance
 
 
 def sampled_scores(query: Tensor, table: Tensor, index: Tensor, similarity: Similarity) -> Tensor:

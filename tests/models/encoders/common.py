@@ -23,7 +23,7 @@ def rows(encoder: Encoder, name: str) -> list[list[float]]:
 
 
 def check_known(encoder: Encoder) -> None:
-    """``known`` gives the vectors and gradients of ``entity``."""
+    """``encode_known`` gives the vectors and gradients of ``entity``."""
     order, steps, sizes = torch.tensor([3, 0, 4, 3]), [6, 0, 2, 2], [3, 1, 4, 0]
     index = torch.cat([order[:size] for size in sizes])
     time = torch.tensor(steps).repeat_interleave(torch.tensor(sizes))
@@ -85,9 +85,9 @@ def check_few_rows(encoder: Encoder) -> None:
     encoder.expand(num_entities=20)
     some, time = torch.tensor([2, 7, 11]), torch.tensor(3)
     places = torch.arange(3)
-    among = encoder.among(some)
-    torch.testing.assert_close(among.entity(places, time), encoder.entity(some, time))
-    torch.testing.assert_close(among.encode_known(places, [3, 1], [3, 2])[:3], encoder.entity(some, time))
+    subset = encoder.subset(some)
+    torch.testing.assert_close(subset.entity(places, time), encoder.entity(some, time))
+    torch.testing.assert_close(subset.encode_known(places, [3, 1], [3, 2])[:3], encoder.entity(some, time))
     encoder.sparse_gradients = True
     encoder.entity(some, time).square().sum().backward()
     for table in encoder.tables("entity").values():

@@ -32,7 +32,7 @@ def test_contract(layout: str, share: float) -> None:
 def test_kernels_in_single_precision() -> None:
     encoder = DiachronicEncoder(*SIZES, layout="paper")
     order = torch.arange(5)
-    torch.testing.assert_close(encoder.known(order, [3], [5]), encoder.entity(order, torch.tensor(3)))
+    torch.testing.assert_close(encoder.encode_known(order, [3], [5]), encoder.entity(order, torch.tensor(3)))
 
 
 def test_layouts() -> None:

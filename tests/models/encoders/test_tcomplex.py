@@ -18,7 +18,7 @@ def test_formula() -> None:
 def test_contract() -> None:
     check_all(TComplExEncoder)
     assert TComplExEncoder.copies_last_step
-    assert not TComplExEncoder.entities_depend_on_time
+    assert TComplExEncoder.static_entities
 
 
 def test_factors() -> None:
