@@ -78,7 +78,7 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
         store = live.folder.store
         model = live.settings.make_model(store.num_entities, store.num_relations, live.clock.num_steps)
         nothing = GateReport(math.nan, math.nan, math.nan, math.nan, math.nan, True)
-        live._release(live._write(model, None, nothing, None, live.clock.now))
+        live._release(live._write(model, None, nothing, None, live.clock.now, {}))
     return {"import": imported}
 
 
