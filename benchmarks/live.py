@@ -141,7 +141,9 @@ def measure(entities: int, folder: Path) -> dict[str, float]:
 def _in_process(work: str, *paths: Path) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.live", "--work", work, *map(str, paths)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=dict(os.environ))
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    figures = dict(json.loads(done.stdout.splitlines()[-1]))
+    print(work, figures, file=sys.stderr, flush=True)
+    return figures
 
 
 def main() -> None:
