@@ -115,7 +115,9 @@ def update(graph: Path, changes: Path) -> dict[str, float]:
         "written share": written / before,
         "rollback": back,
     }
-    return {**figures, "update peak MB": peak}
+    assert report.gate is not None
+    quality = {"learned": report.gate.learned, "outranked": report.gate.outranked}
+    return {**figures, "update peak MB": peak, **quality}
 
 
 def size(folder: Path) -> int:
