@@ -78,7 +78,7 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
         store = live.folder.store
         model = live.settings.make_model(store.num_entities, store.num_relations, live.clock.num_steps)
         nothing = GateReport(math.nan, math.nan, math.nan, math.nan, math.nan, True)
-        live._release(live._write(model, None, nothing, None, live.clock.now))
+        live._release(live._write(model, None, nothing, None, live.clock.now, {}))
     return {"import": imported}
 
 
@@ -115,7 +115,9 @@ def update(graph: Path, changes: Path) -> dict[str, float]:
         "written share": written / before,
         "rollback": back,
     }
-    return {**figures, "update peak MB": peak}
+    assert report.gate is not None
+    quality = {"learned": report.gate.learned, "outranked": report.gate.outranked}
+    return {**figures, "update peak MB": peak, **quality}
 
 
 def size(folder: Path) -> int:
@@ -141,7 +143,9 @@ def measure(entities: int, folder: Path) -> dict[str, float]:
 def _in_process(work: str, *paths: Path) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.live", "--work", work, *map(str, paths)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=dict(os.environ))
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    figures = dict(json.loads(done.stdout.splitlines()[-1]))
+    print(work, figures, file=sys.stderr, flush=True)
+    return figures
 
 
 def main() -> None:

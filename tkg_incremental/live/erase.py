@@ -107,6 +107,7 @@ def resume_erasure(folder: GraphFolder) -> bool:
         for table, (index, values) in plan["rows"].items()
     }
     shutil.rmtree(folder.path / "releases" / "rejected", ignore_errors=True)
+    (folder.path / "history.html").unlink(missing_ok=True)  # it names entities; `report` writes it again
     for number in folder.releases.numbers():
         _rewrite_release(folder, number, rows, plan["names"])
     with folder.store.transaction() as connection:

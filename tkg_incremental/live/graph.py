@@ -146,10 +146,10 @@ class LiveGraph(ServedGraph):
                 quads = everything.observed.at(clock.num_steps - 1)
                 kept = share_first(self._engine(model, clock), self._some(quads))
                 report = GateReport(math.nan, kept, kept, math.nan, math.nan, _is_finite(model, None))
-                number = self._write(model, None, report, calibration, clock.now)
+                facts_known, seconds = store.num_facts, clock_time.perf_counter() - begin
+                about = {"reason": "training", "facts": facts_known, "seconds": seconds}
+                number = self._write(model, None, report, calibration, clock.now, about)
             self._release(number)
-            facts_known = store.num_facts
-        seconds = clock_time.perf_counter() - begin
         return UpdateReport("released", number, report, facts=facts_known, seconds=seconds)
 
     def update(
@@ -210,12 +210,12 @@ class LiveGraph(ServedGraph):
                 moved = [when] if at is not None or not validation.accepted else []
                 now = max([last.now, *dates, *moved])
                 store.record(validation.accepted, now, key, str(changes or full or "")[:200])
-            report = self._learn(force)
+            report = self._learn(force, begin)
         extra = {"rejected": tuple(validation.rejected), "notes": tuple(validation.notes), **counts}
         return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})
 
-    def _learn(self, force: bool) -> dict[str, Any]:
-        """Learns all pending updates and releases the result."""
+    def _learn(self, force: bool, begin: float) -> dict[str, Any]:
+        """Learns all pending updates and releases the result. The update began at ``begin``."""
         store, settings = self.folder.store, self.settings
         pending = store.updates("pending")
         before, clock = self.clock, self._clock_after(pending)
@@ -279,7 +279,10 @@ class LiveGraph(ServedGraph):
                     moved[name] = torch.cat([moved.get(name, lost[:0]), lost])
             rows = _changed_rows(model, moved, old_entities, old_steps, self._sizes)
             outcome = judge(replace(report(), finite=_is_finite(model, rows)), self.gate)
-        number = self._write(model, rows, outcome, self.calibration, clock.now)
+            facts_known = store.num_facts
+        about = {"reason": "update", "facts": facts_known, "seconds": clock_time.perf_counter() - begin}
+        about |= {"new_entities": new_entities, **_counts(Validation(changes))}
+        number = self._write(model, rows, outcome, self.calibration, clock.now, about)
         summary = {"gate": outcome, "new_entities": new_entities}
         if not outcome.passed and not (force and outcome.finite):
             self.folder.releases.reject(number)
@@ -375,7 +378,8 @@ class LiveGraph(ServedGraph):
         rows = _changed_rows(model, moved, sizes["entity"], steps, self._sizes)
         kept = share_first(engine, self._old_facts())
         report = GateReport(math.nan, kept, kept, math.nan, math.nan, _is_finite(model, rows))
-        self._release(self._write(model, rows, report, self.calibration, clock.now, updates=()))
+        about = {"reason": "erasure", "facts": store.num_facts}
+        self._release(self._write(model, rows, report, self.calibration, clock.now, about, updates=()))
 
     # Parts of an update --------------------------------------------------------------------------------
 
@@ -445,6 +449,7 @@ class LiveGraph(ServedGraph):
         report: GateReport,
         calibration: AnswerCalibration | None,
         now: int,
+        about: dict[str, Any],
         updates: tuple[int, ...] | None = None,
     ) -> int:
         sizes = model.encoder.sizes
@@ -454,7 +459,7 @@ class LiveGraph(ServedGraph):
             rows,
             clock=now,
             updates=updates,
-            metrics=report.to_dict(),
+            metrics={**report.to_dict(), **about},
             vocabulary=vocabulary,
             calibration={} if calibration is None else calibration.to_dict(),
         )

@@ -33,6 +33,8 @@ from tkg_incremental.training.settings import LearningSettings
 MAX_WHOLE = 300_000
 # Graphs with more entities than this are trained with sampled negatives instead of all entities.
 MAX_ONE_VS_ALL = 20_000
+# The same for updates, whose cost should follow the change.
+MAX_ONE_VS_ALL_UPDATE = 5_000
 # At most this number of facts are learnt as ended because the clock moves past their end.
 MAX_EXPIRED = 1_000
 
@@ -255,8 +257,8 @@ def _spread(first: int, last: int, count: int) -> list[int]:
 def train_whole(model: TKGModel, timeline: Timeline, settings: LiveSettings, epochs: int) -> None:
     """Trains a model on all facts of a timeline."""
     time = timeline.num_steps - 1
-    term = CrossEntropy(History(settings.visits), _negatives(timeline))
-    _run(_learner(model, timeline, time, [term], settings, "train"), epochs, None)
+    term = CrossEntropy(History(settings.visits), _negatives(timeline, MAX_ONE_VS_ALL))
+    _run(_learner(model, timeline, time, [term], settings, MAX_ONE_VS_ALL, "train"), epochs, None)
 
 
 def train_update(
@@ -282,7 +284,7 @@ def train_update(
     Returns:
         For each table the rows that were moved.
     """
-    time, negatives = timeline.num_steps - 1, _negatives(timeline)
+    time, negatives = timeline.num_steps - 1, _negatives(timeline, MAX_ONE_VS_ALL_UPDATE)
     changed, replay = ChangedFacts(*(_known(timeline, quads) for quads in changed)), _known(timeline, replay)
     terms: list[Term] = [CrossEntropy(Current(settings.current), negatives, name="CE current")]
     if len(changed.added):
@@ -293,7 +295,7 @@ def train_update(
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
         terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False))
-    learner = _learner(model, timeline, time, terms, settings, "update", seed)
+    learner = _learner(model, timeline, time, terms, settings, MAX_ONE_VS_ALL_UPDATE, "update", seed)
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
     return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
@@ -305,8 +307,8 @@ def _known(timeline: Timeline, quads: Tensor) -> Tensor:
     return quads[first <= quads[:, TIME]]
 
 
-def _negatives(timeline: Timeline) -> Any:
-    return "all" if timeline.num_entities <= MAX_ONE_VS_ALL else 500
+def _negatives(timeline: Timeline, one_vs_all: int) -> Any:
+    return "all" if timeline.num_entities <= one_vs_all else 500
 
 
 def _learner(
@@ -315,11 +317,12 @@ def _learner(
     time: int,
     terms: Sequence[Term],
     settings: LiveSettings,
+    one_vs_all: int,
     purpose: str,
     seed: int = 0,
 ) -> StepLearner:
     mixed = derive_seed(settings.seed, purpose, seed)
-    size = None if timeline.num_entities <= MAX_ONE_VS_ALL else 5_000
+    size = None if timeline.num_entities <= one_vs_all else 5_000
     sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, size, mixed))
     generator = make_generator(mixed, "batches", device=model.device)
     strategy = Strategy(terms, "live")
