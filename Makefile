@@ -40,8 +40,8 @@ $(BENCH_STAMP): $(STAMP)
 	$(PIP) install --quiet -c constraints.txt -e ".[$(EXTRAS),bench]"
 	touch $@
 
-demo: $(STAMP)  ## Train TIE-DE on WorldLeaders, into runs/demo; ARGS="--epochs 2" is quicker
-	$(PY) examples/tie_de.py --run-dir runs/demo $(ARGS)
+demo: $(STAMP)  ## Train a live graph of world leaders and update it year by year, into graphs/demo
+	$(PY) examples/live_leaders.py --graph graphs/demo $(ARGS)
 
 # One thread of torch for each worker: more only compete for the same cores.
 test: $(STAMP)  ## Run the tests

@@ -78,18 +78,18 @@ intersphinx_timeout = 10
 
 
 def write_help(app: Sphinx) -> None:
-    """Writes the help of each command for the reference of the command line."""
+    """Writes the help of all commands as a page, for the reference of the command line."""
     os.environ["COLUMNS"] = "100"  # argparse breaks its lines there
-    from tkg_incremental.cli import COMMANDS, make_parser
+    from tkg_incremental.cli import make_parser
 
-    folder = Path(app.srcdir) / "generated" / "help"
-    folder.mkdir(parents=True, exist_ok=True)
     parser = make_parser()
-    (folder / "all.txt").write_text(parser.format_help(), encoding="utf-8")
     commands = next(action.choices for action in parser._actions if action.dest == "==SUPPRESS==" and action.choices)
-    for module in COMMANDS:
-        name = module.__name__.rpartition(".")[2]
-        (folder / f"{name}.txt").write_text(commands[name].format_help(), encoding="utf-8")
+    parts = [("All commands", parser.format_help())]
+    parts += [(name, command.format_help()) for name, command in commands.items()]
+    folder = Path(app.srcdir) / "generated"
+    folder.mkdir(exist_ok=True)
+    text = "\n".join(f"## {name}\n\n```none\n{help_text}```\n" for name, help_text in parts)
+    (folder / "commands.md").write_text(text, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:

@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation from a run: ``python docs/figures.py runs/demo``, after ``make demo``."""
+"""Draws the figures of the documentation: ``python docs/figures.py runs/demo``, after ``examples/tie_de.py``."""
 
 from __future__ import annotations
 

@@ -252,12 +252,10 @@ def _ours() -> list[Cell]:
             ours = Cell(0, dataset, "DE", f"Supersede {suffix}", Supersede, base_seed=seed, new_entities="warm_up")
             cells.append(ours)
             cells.append(Cell(0, dataset, "DE", f"FB_future {suffix}", FBFuture, base_seed=seed))
-        cells += [
-            Cell(0, dataset, "DE", f"{name} newcomers settled", make, new_entities="warm_up") for name, make in papers
-        ]
+        cells += [Cell(0, dataset, "DE", f"{name} warm-up", make, new_entities="warm_up") for name, make in papers]
         cells += [
             Cell(0, dataset, "DE", "FT shared negatives", lambda: FT(shared=True)),
-            Cell(0, dataset, "DE", "FT one-vs-all", lambda: FT(negatives="all")),
+            Cell(0, dataset, "DE", "FT 1-vs-all", lambda: FT(negatives="all")),
         ]
         cells += [
             Cell(0, dataset, "DE", f"{name} pool of 1000", make, negative_pool=1000)
@@ -274,11 +272,11 @@ def _ours() -> list[Cell]:
             ("Supersede contrast 4", "warm_up", {"contrast": 4.0}),
             ("Supersede one rival", "warm_up", {"rivals": 1}),
             ("Supersede without current facts", "warm_up", {"current_negatives": 0}),
-            ("Supersede lapse 2", "warm_up", {"unlikelihood": 2.0}),
+            ("Supersede unlikelihood 2", "warm_up", {"unlikelihood": 2.0}),
             ("Supersede replay weight 4", "warm_up", {"replay": ReplayOptions(weight=4.0)}),
-            ("Supersede newcomers kept", "keep", {}),
-            ("Supersede contrast 6 newcomers kept", "keep", {"contrast": 6.0}),
-            ("Supersede contrast 4 newcomers kept", "keep", {"contrast": 4.0}),
+            ("Supersede without warm-up", "keep", {}),
+            ("Supersede contrast 6 without warm-up", "keep", {"contrast": 6.0}),
+            ("Supersede contrast 4 without warm-up", "keep", {"contrast": 4.0}),
         ]
         cells += [
             Cell(0, dataset, "DE", name, partial(Supersede, **options), new_entities=start)
@@ -287,7 +285,7 @@ def _ours() -> list[Cell]:
         best_name, make_best = papers[-1]
         cells += [
             Cell(0, dataset, "HyTE", "nothing learnt", nothing),
-            Cell(0, dataset, "HyTE", f"{best_name} newcomers settled", make_best, new_entities="warm_up"),
+            Cell(0, dataset, "HyTE", f"{best_name} warm-up", make_best, new_entities="warm_up"),
             Cell(0, dataset, "HyTE", "Supersede", Supersede, new_entities="warm_up"),
         ]
     return cells

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from paper_results import METRICS, RESULTS, Key, Runs, mean, read_runs, read_tables
+from paper_results import BATCHES, METRICS, RESULTS, Key, Runs, mean, read_runs, read_tables
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -19,6 +19,7 @@ TITLES = {
     7: "Table 7: length of the window",
     8: "Table 8: A-GEM",
 }
+NBSP = "\N{NO-BREAK SPACE}"  # a figure and the one in brackets stay on one line
 # They learn from many times the data, or from the future, and are not compared with the others.
 SKYLINES = ("FB", "FB_future")
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
@@ -48,7 +49,7 @@ FIGURE = re.compile(r"\{(\w+)/(\w+)/([^,{}]+), ([^{}]+)\}")
 HEAD = """\
 # Results
 
-> These runs were made before the core was rebuilt, with batches grouped by time. Runs with the protocol of the released
+> Rows with † were run before the core was rebuilt, with batches grouped by time. Runs with the protocol of the released
 > code (uniform batches) are pending.
 
 Test quads, in percent (RRD × 100), means over the incremental steps and then over seeds. The paper's figure is in
@@ -79,8 +80,9 @@ def table(keys: Sequence[Key], runs: Runs, paper: dict[Key, dict[str, float]], s
             if value is not None and key.cell not in SKYLINES and value == best.get((key[:2], name)):
                 text = f"**{text}**"
             published = paper.get(key, {}).get(name)
-            cells.append(text if published is None else f"{text} ({_number(published)})")
-        lines.append([f"{key.dataset}, {key.model}", key.cell, *cells, *[str(len(runs[key]))] * seeds])
+            cells.append(text if published is None else f"{text}{NBSP}({_number(published)})")
+        name = key.cell if runs[key][0]["batches"] == BATCHES else f"{key.cell}{NBSP}†"
+        lines.append([f"{key.dataset}, {key.model}", name, *cells, *[str(len(runs[key]))] * seeds])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

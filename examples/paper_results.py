@@ -1,4 +1,4 @@
-"""The result files: `results/DATASET.csv` with one line per run, `results/tables.csv` with the published figures."""
+"""The files of results: `results/DATASET.csv` has one line per run, `results/tables.csv` the published figures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ METRICS = ("C@10", "DF@10", "RRD", "A@10")
 #: A@10 is the mean over the incremental steps, as in the paper's tables; times are in seconds and minutes.
 COLUMNS = (
     *("dataset", "model", "cell", "seed", "commit", "C@10", "DF@10", "RRD", "A@10", "A@10 all steps", "MRR"),
-    *("C@10 new entities", "data_size", "epoch_seconds", "epochs", "minutes", "command"),
+    *("C@10 new entities", "data_size", "epoch_seconds", "epochs", "batches", "minutes", "command"),
 )
+#: How batches are drawn now, as in the released code. Runs made before the rebuild have ``"grouped"`` by time.
+BATCHES = "uniform"
 
 
 class Key(NamedTuple):
@@ -48,12 +50,14 @@ def add_run(run: Mapping[str, Any], results: Path = RESULTS) -> None:
 
 
 def read_runs(results: Path = RESULTS) -> Runs:
-    """All runs by the row they belong to."""
+    """All runs by the row they belong to. Runs with grouped batches are left out where there are newer ones."""
     runs: Runs = {}
     for path in sorted(results.glob("*.csv")):
         if path.name != "tables.csv":
             for run in _lines(path):
                 runs.setdefault(Key(run["dataset"], run["model"], run["cell"]), []).append(run)
+    for key, found in runs.items():
+        runs[key] = [run for run in found if run["batches"] == BATCHES] or found
     return runs
 
 

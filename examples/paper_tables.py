@@ -1,38 +1,36 @@
-"""Runs any cell of the paper's Tables 2 to 8 and writes `docs/results.md` from what was run.
+"""Runs any cell of the paper's Tables 2 to 8. `paper_page.py` then writes `docs/results.md`.
 
     python examples/paper_tables.py --list
     python examples/paper_tables.py --table 2 --dataset Wikidata12k --model DE --seeds 0 1 2 --jobs 2
-    python examples/paper_tables.py --render
+    python examples/paper_page.py
 
-Every run writes one JSON file to `docs/results/`; a cell with a file is not run again. An interrupted run is resumed.
+Every run adds a line to `results/DATASET.csv`; a cell with a line is not run again. An interrupted run is resumed.
 Cells of one dataset and model share their base model, for all seeds.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from paper_cells import CELLS, Cell
-from paper_page import fill_excerpts, render
 from paper_protocol import make_trainer
+from paper_results import BATCHES, Key, add_run, read_runs
 
 from tkg_incremental.ops.memory import keep_freed_memory
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-RESULTS = REPOSITORY / "docs" / "results"
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="name the cells and which seeds have run")
-    parser.add_argument("--render", action="store_true", help="only write the page")
     parser.add_argument(
         "--table", type=int, nargs="*", help="cells of these tables; 0 for what the paper does not have"
     )
@@ -64,8 +62,10 @@ def chosen(options: argparse.Namespace) -> list[Cell]:
     return list(cells.values())
 
 
-def result_file(cell: Cell, seed: int) -> Path:
-    return RESULTS / f"{cell.key}-{seed}.json"
+def seeds_run(cell: Cell) -> list[int]:
+    """Seeds of the cell that were run with the current protocol."""
+    runs = read_runs().get(Key(cell.dataset, cell.model, cell.name), [])
+    return sorted(int(run["seed"]) for run in runs if run["batches"] == BATCHES)
 
 
 def base_file(cell: Cell, runs: Path) -> Path:
@@ -82,16 +82,29 @@ def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
         trainer.resume()
     trainer.pretrain(base_file(cell, runs))
     result = trainer.fit().to_dict()
-    kept = {name: result[name] for name in ("dataset", "model", "strategy", "seed", "summary", "steps")}
-    for name in ("A@10 incremental", "C@10 new entities"):
-        values = [value for step in result["steps"] if (value := step.get(name)) is not None]
-        kept["summary"][name] = sum(values) / len(values) if values else None
+    steps, summary = result["steps"], result["summary"]
+    figures = {name: summary.get(name) for name in ("C@10", "DF@10", "RRD", "MRR", "data_size", "epoch_seconds")}
+    figures |= {"A@10": mean_of(steps, "A@10 incremental"), "A@10 all steps": summary.get("A@10")}
+    figures |= {name: mean_of(steps, name) for name in ("C@10 new entities", "epochs")}
     which = f"--dataset {cell.dataset} --model {cell.model} --cell '{cell.name}' --seeds {seed}"
-    command = f"python examples/paper_tables.py {which}"
-    kept |= {"cell": cell.name, "optimizer": cell.optimizer, "commit": commit, "command": command}
-    kept["minutes"] = round((time.perf_counter() - begin) / 60, 1)
-    RESULTS.mkdir(exist_ok=True)
-    result_file(cell, seed).write_text(json.dumps(kept, indent=1) + "\n")
+    add_run(
+        {
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "cell": cell.name,
+            "seed": seed,
+            "commit": commit,
+            **{name: f"{value:.4f}" for name, value in figures.items() if value is not None},
+            "batches": BATCHES,
+            "minutes": round((time.perf_counter() - begin) / 60, 1),
+            "command": f"python examples/paper_tables.py {which}",
+        }
+    )
+
+
+def mean_of(steps: list[dict[str, Any]], name: str) -> float | None:
+    values = [value for step in steps if (value := step.get(name)) is not None]
+    return sum(values) / len(values) if values else None
 
 
 def _commit() -> str:
@@ -100,7 +113,7 @@ def _commit() -> str:
 
 
 def run_all(options: argparse.Namespace) -> None:
-    todo = [(cell, seed) for seed in options.seeds for cell in chosen(options) if not result_file(cell, seed).exists()]
+    todo = [(cell, seed) for seed in options.seeds for cell in chosen(options) if seed not in seeds_run(cell)]
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
 
@@ -129,14 +142,10 @@ def main() -> None:
         return
     if options.list:
         for cell in chosen(options):
-            seeds = sorted(int(path.stem.rsplit("-", 1)[1]) for path in RESULTS.glob(f"{cell.key}-[0-9]*.json"))
+            seeds = seeds_run(cell)
             print(f"table {cell.table}  {cell.dataset:12} {cell.model:5} {cell.name:32} seeds run: {seeds or 'none'}")
         return
-    if not options.render:
-        run_all(options)
-    render(RESULTS, REPOSITORY / "docs" / "results.md")
-    for page in (REPOSITORY / "README.md", REPOSITORY / "docs" / "strategies.md"):
-        page.write_text(fill_excerpts(page, RESULTS))
+    run_all(options)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import doctest
 import re
 import shlex
 import sys
@@ -45,13 +46,13 @@ class Block(NamedTuple):
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """All fenced blocks in order, without the directives of Sphinx, which runs its doctests itself."""
+    """All fenced blocks in order, without the directives of Sphinx other than doctests."""
     text = page.read_text(encoding="utf-8")
     found = [
         Block(match["info"].strip(), match["text"], text.count("\n", 0, match.start("text")), match["note"] or "")
         for match in FENCE.finditer(text)
     ]
-    return [block for block in found if not block.language.startswith("{")]
+    return [block for block in found if block.language == "{doctest}" or not block.language.startswith("{")]
 
 
 def run_page(page: Path, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -70,6 +71,10 @@ def run_page(page: Path, folder: Path, patch: pytest.MonkeyPatch) -> None:
             with redirect_stdout(StringIO()) as out:
                 exec(compile("\n" * block.line + block.text, str(page), "exec"), module.__dict__)
             printed = out.getvalue()
+        elif block.language == "{doctest}":
+            test = doctest.DocTestParser().get_doctest(block.text, module.__dict__, page.name, str(page), block.line)
+            doctest.DebugRunner().run(test, clear_globs=False)
+            module.__dict__.update(test.globs)
         elif block.language == "console":
             for command in commands_of(block):
                 check_command(command, run="parse only" not in block.note)

@@ -71,7 +71,7 @@ def test_icews14(tmp_path: Path) -> None:
         dataset.entities.index("Le Hong Anh"),
         dataset.step_of("2014-08-28"),
     )
-    assert [head, rel, tail, step] in dataset.timeline.train.rows.tolist()
+    assert [head, rel, tail, step] in dataset.timeline.train.quads().tolist()
     assert dataset.kind == "events"
 
 
@@ -88,6 +88,6 @@ def test_icews0515(tmp_path: Path) -> None:
             for line in archive.read(f"ICEWS0515/{name}.txt").splitlines()
         )
     found = Counter(
-        step for split in ("train", "val", "test") for step in dataset.timeline.split(split).rows[:, 3].tolist()
+        step for split in ("train", "val", "test") for step in dataset.timeline.split(split).quads()[:, 3].tolist()
     )
     assert found == days

@@ -129,7 +129,7 @@ def test_date_ranges_as_steps() -> None:
     frame = pandas.DataFrame({"head": "a", "rel": "r", "tail": ["b", "c"], "time": ["2024-01-31", "2024-03-02"]})
     dataset = TabularTKG(frame, binning=months)
     assert dataset.timeline.labels == ["2024-01", "2024-02", "2024-03"]
-    assert dataset.timeline.train.rows[:, 3].tolist() == [0, 2]
+    assert dataset.timeline.train.quads()[:, 3].tolist() == [0, 2]
     assert TabularTKG(frame.assign(time=pandas.date_range("2024-01-05", periods=2))).timeline.labels == [
         "2024-01-05",
         "2024-01-06",
@@ -143,7 +143,9 @@ def test_everything_is_learnt_unless_asked(tmp_path: Path, caplog: pytest.LogCap
     dataset = TabularTKG(path, holdout=0.1)
     assert dataset.held_out == {"val": 5, "test": 5}
     assert "5 triples are held out for validation, 5 for test" in caplog.text
-    triples = [set(map(tuple, dataset.timeline.split(name).rows[:, :3].tolist())) for name in ("train", "val", "test")]
+    triples = [
+        set(map(tuple, dataset.timeline.split(name).quads()[:, :3].tolist())) for name in ("train", "val", "test")
+    ]
     assert sum(map(len, triples)) == len(set.union(*triples)) == 100
     assert TabularTKG(path, holdout=Holdout(0, 0.2)).held_out == {"val": 0, "test": 20}
 

@@ -31,7 +31,7 @@ def named_rows(dataset: TabularTKG, split: str = "train") -> set[tuple[str, str,
     entities, relations, labels = dataset.entity_names, dataset.relation_names, dataset.timeline.labels
     return {
         (entities[head], relations[rel], entities[tail], labels[time])
-        for head, rel, tail, time in dataset.timeline.split(split).rows.tolist()
+        for head, rel, tail, time in dataset.timeline.split(split).quads().tolist()
     }
 
 
@@ -135,7 +135,7 @@ def test_ids(tmp_path: Path) -> None:
     dataset = TabularTKG(path, unit="year", read=ReadOptions(ids=True))
     assert (dataset.num_entities, dataset.num_relations) == (4, 2)
     assert dataset.entity_names == ["0", "1", "2", "3"]
-    assert rows_of(dataset.timeline.train.rows) == [(0, 0, 3, 1), (3, 1, 0, 0)]
+    assert rows_of(dataset.timeline.train.quads()) == [(0, 0, 3, 1), (3, 1, 0, 0)]
     names = write(tmp_path / "entity2id.txt", [("d", "3"), ("a", "0"), ("b", "1"), ("c", "2"), ("e", "4")])
     named = TabularTKG(path, read=ReadOptions(ids=True, entities=names, relations=["is", "was"]))
     assert named_rows(named) == {("d", "was", "a", "2001"), ("a", "is", "d", "2002")}
@@ -164,7 +164,7 @@ def test_days(tmp_path: Path) -> None:
 def test_index(tmp_path: Path) -> None:
     dataset = TabularTKG(write(tmp_path / "f.tsv", [("a", "r", "b", "1", "3")]), unit="index")
     assert dataset.timeline.labels == ["0", "1", "2", "3"]
-    assert rows_of(dataset.timeline.train.rows) == [(0, 0, 1, 1), (0, 0, 1, 2), (0, 0, 1, 3)]
+    assert rows_of(dataset.timeline.train.quads()) == [(0, 0, 1, 1), (0, 0, 1, 2), (0, 0, 1, 3)]
 
 
 def test_count(tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ def test_count(tmp_path: Path) -> None:
     val = write(tmp_path / "val.tsv", [("a", "r", "b", "1980", "2005"), ("a", "r", "b", "1993", "1993")])
     dataset = TabularTKG(train, val=val, binning=CountBins(3))
     assert dataset.timeline.labels == ["1980–1992", "1993–2005"]
-    assert rows_of(dataset.timeline.train.rows) == [(0, 0, 1, 0), (0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
-    assert rows_of(dataset.timeline.val.rows) == [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
+    assert rows_of(dataset.timeline.train.quads()) == [(0, 0, 1, 0), (0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
+    assert rows_of(dataset.timeline.val.quads()) == [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
 
 
 def test_given_steps(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_seeded_split_never_divides_a_fact(tmp_path: Path) -> None:
     triples = {name: {row[:3] for row in named_rows(one, name)} for name in ("train", "val", "test")}
     assert {name: len(part) for name, part in triples.items()} == {"train": 50, "val": 20, "test": 30}
     assert len(triples["train"] | triples["val"] | triples["test"]) == 100
-    assert torch.equal(one.timeline.test.rows, same.timeline.test.rows)
+    assert torch.equal(one.timeline.test.quads(), same.timeline.test.quads())
     assert named_rows(one, "test") != named_rows(other, "test")
     assert sum(len(one.timeline.split(name)) for name in triples) == 400
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import shutil
 from pathlib import Path
 
@@ -10,24 +11,25 @@ from pages import PAGES, Block, blocks_of, check_command, commands_of, run_page
 
 from tkg_incremental.cli import main
 
+FACTS = """\
+head,rel,tail,start,end
+Barack Obama,president of,United States,2009,2016
+Donald Trump,president of,United States,2017,2020
+Joe Biden,president of,United States,2021,
+Angela Merkel,chancellor of,Germany,2005,2021
+"""
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small run in `runs/demo`, in place of the one that `make demo` writes."""
+    """A folder with a small run in `runs/demo`, and a small graph in place of the one that `make demo` makes."""
     folder = tmp_path_factory.mktemp("demo")
-    small = [
-        "--hidden-channels",
-        "16",
-        "--base-epochs",
-        "1",
-        "--epochs",
-        "1",
-        "--negatives",
-        "20",
-        "--replay-negatives",
-        "20",
-    ]
-    assert main(["train", "--run-dir", str(folder / "runs" / "demo"), *small]) == 0
+    small = "--hidden-channels 16 --base-epochs 1 --epochs 1 --negatives 20 --replay-negatives 20"
+    assert main(["train", "--run-dir", str(folder / "runs" / "demo"), *small.split(" ")]) == 0
+    (folder / "leaders.csv").write_text(FACTS, encoding="utf-8")
+    assert (
+        main(["create", str(folder / "graphs" / "demo"), "--facts", str(folder / "leaders.csv"), "--epochs", "1"]) == 0
+    )
     return folder
 
 
@@ -53,6 +55,13 @@ def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(AssertionError) as error:
         run_page(page, tmp_path, monkeypatch)
     assert error.traceback[-1].lineno + 1 == 8
+
+
+def test_a_wrong_doctest_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```{doctest}\n>>> value = 1\n```\n\n```{doctest}\n>>> value\n2\n```\n")
+    with pytest.raises(doctest.DocTestFailure):
+        run_page(page, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("shown", ["1\n", "2\n"])
@@ -87,7 +96,8 @@ what it says
 def test_blocks_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    table, command = blocks_of(page)
+    table, example, command = blocks_of(page)
+    assert example == Block("{doctest}", ">>> 1\n", 7, "")
     assert table == Block("text", "a,b\n", 3, "file: a.csv")
     assert commands_of(command) == [["make", "x", "y"]]
 

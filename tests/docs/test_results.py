@@ -52,7 +52,7 @@ def test_rows_of_the_paper() -> None:
 
 def run_of(cell: str, seed: int, current: float, deleted: float) -> dict[str, object]:
     figures = {"C@10": current, "DF@10": deleted, "RRD": -2, "A@10": 3}
-    return {"dataset": "Some", "model": "DE", "cell": cell, "seed": seed, **figures}
+    return {"dataset": "Some", "model": "DE", "cell": cell, "seed": seed, "batches": "uniform", **figures}
 
 
 def test_table(tmp_path: Path) -> None:
@@ -60,9 +60,20 @@ def test_table(tmp_path: Path) -> None:
         add_run(run, tmp_path)
     keys = [Key("Some", "DE", cell) for cell in ("FT", "TR", "FB", "not run")]
     assert table(keys, read_runs(tmp_path), {keys[0]: {"C@10": 11.0}}).splitlines()[2:] == [
-        "| Some, DE | FT | **12.50** (11.00) | 1.00 | **−2.00** | **3.00** | 2 |",
+        "| Some, DE | FT | **12.50**\N{NO-BREAK SPACE}(11.00) | 1.00 | **−2.00** | **3.00** | 2 |",
         "| Some, DE | TR | 10.00 | **0.50** | **−2.00** | **3.00** | 1 |",
         "| Some, DE | FB | 99.00 | 9.00 | −2.00 | 3.00 | 1 |",
+    ]
+
+
+def test_runs_with_grouped_batches_give_way(tmp_path: Path) -> None:
+    for seed, batches in enumerate(["grouped", "grouped", "uniform"]):
+        add_run({**run_of("FT", seed, seed, 1), "batches": batches}, tmp_path)
+    add_run({**run_of("TR", 0, 10, 1), "batches": "grouped"}, tmp_path)
+    keys = [Key("Some", "DE", cell) for cell in ("FT", "TR")]
+    assert table(keys, read_runs(tmp_path), {}).splitlines()[2:] == [
+        "| Some, DE | FT | 2.00 | **1.00** | **−2.00** | **3.00** | 1 |",
+        "| Some, DE | TR\N{NO-BREAK SPACE}† | **10.00** | **1.00** | **−2.00** | **3.00** | 1 |",
     ]
 
 

@@ -92,7 +92,7 @@ def main(path: Path, count: int, seed: int) -> None:
     assert check(path) == number + 1
     with LiveGraph(path) as graph:
         assert not graph.folder.store.updates("pending")
-    print(before, after)
+    sys.stdout.write(f"{before} {after}\n")
 
 
 if __name__ == "__main__":

@@ -177,6 +177,8 @@ def measure_calibration(
     """Brier score, expected calibration error and reliability diagram of the five best predicted answers to the
     questions of held-out quads and to questions without an answer.
 
+    ``"ECE_answered"`` is the error of the questions of held-out quads alone.
+
     Args:
         engine: The engine, with a calibration.
         timeline: The graph.
@@ -197,6 +199,6 @@ def measure_calibration(
         "Brier": brier_score(probabilities, labels),
         "ECE": expected_calibration_error(probabilities, labels),
         "ECE_answered": expected_calibration_error(probabilities[has_answer], labels[has_answer]),
-        "reliability": reliability(probabilities, labels),
+        "reliability": [list(row) for row in reliability(probabilities, labels)],
         "questions": len(judged),
     }

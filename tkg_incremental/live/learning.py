@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.models.zoo import ZOO
+from tkg_incremental.ops.answers import HEAD, TAIL, TIME
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
 from tkg_incremental.strategies.context import TrainingContext
@@ -31,6 +33,8 @@ from tkg_incremental.training.settings import LearningSettings
 MAX_WHOLE = 300_000
 # Graphs with more entities than this are trained with sampled negatives instead of all entities.
 MAX_ONE_VS_ALL = 20_000
+# At most this number of facts are learnt as ended because the clock moves past their end.
+MAX_EXPIRED = 1_000
 
 
 @dataclass(frozen=True)
@@ -53,23 +57,25 @@ class LiveSettings:
         smoothness: Weight of the temporal smoothness.
         unlikelihood: Weight of the loss on facts that have ended or were retracted.
         batch_size: Quads per batch.
+        accumulator: Initial sum of squared gradients of Adagrad in updates.
     """
 
     name: str = "TNTComplEx"
     hidden_channels: int = 128
     seed: int = 0
-    epochs: int = 40
+    epochs: int = 20
     visits: int = 10
-    update_epochs: int = 6
-    rounds: int = 3
+    update_epochs: int = 3
+    rounds: int = 6
     repeats: int = 5
-    current: int = 2000
-    replay: int = 4000
+    current: int = 1000
+    replay: int = 5000
     lr: float = 0.1
     n3: float = 1e-2
     smoothness: float = 0.1
-    unlikelihood: float = 5.0
+    unlikelihood: float = 2.0
     batch_size: int = 1000
+    accumulator: float = 1e-6
 
     @classmethod
     def from_tables(cls, *tables: dict[str, Any]) -> LiveSettings:
@@ -80,6 +86,11 @@ class LiveSettings:
             if key not in names:
                 raise ValueError(f"graph.toml has no option {key!r} (expected one of {', '.join(sorted(names))})")
         return cls(**values)
+
+    @property
+    def update_learning(self) -> LearningSettings:
+        """How an update learns: rows without a part in what changed stay almost in place."""
+        return replace(self.learning, accumulator=self.accumulator)
 
     @property
     def learning(self) -> LearningSettings:
@@ -164,7 +175,8 @@ def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts,
     large graph needs. True answers outside of it may be drawn as negatives, with a probability that is negligible."""
     rows = {(*quad, quad[3]) for quad in replay.tolist()}
     for head, rel, tail, _ in torch.cat(changed).tolist():
-        for fact in [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]:
+        rivals = [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]
+        for fact in [*store.answers(head, rel, tail), *rivals]:
             until = OPEN if fact.valid_to is None else fact.valid_to
             first = max(fact.valid_from, clock.origin) - clock.origin
             last = min(until - 1, clock.now) - clock.origin
@@ -208,13 +220,14 @@ def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock
 
 
 def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Tensor:
-    """``[n, 4]`` facts that end because the clock moves past an end that was known beforehand, at the last step."""
+    """``[n, 4]`` facts that end because the clock moves past an end that was known before, at the last step."""
     sql = (
         "SELECT DISTINCT head, rel, tail FROM facts f WHERE valid_to > ? AND valid_to <= ? AND NOT EXISTS (SELECT 1 "
         "FROM facts g WHERE g.head = f.head AND g.rel = f.rel AND g.tail = f.tail "
         "AND g.valid_from <= ? AND (g.valid_to IS NULL OR g.valid_to > ?))"
     )
     found = store.connection.execute(sql, (before.now, after.now, after.now, after.now)).fetchall()
+    found = random.Random(len(found)).sample(found, min(len(found), MAX_EXPIRED))
     return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
 
 
@@ -270,6 +283,7 @@ def train_update(
         For each table the rows that were moved.
     """
     time, negatives = timeline.num_steps - 1, _negatives(timeline)
+    changed, replay = ChangedFacts(*(_known(timeline, quads) for quads in changed)), _known(timeline, replay)
     terms: list[Term] = [CrossEntropy(Current(settings.current), negatives, name="CE current")]
     if len(changed.added):
         terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), negatives))
@@ -283,6 +297,12 @@ def train_update(
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
     return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
+
+
+def _known(timeline: Timeline, quads: Tensor) -> Tensor:
+    """The quads whose entities have a fact at their step or before it. Only those are encoded."""
+    first = timeline.first_seen[quads[:, [HEAD, TAIL]]].amax(1)
+    return quads[first <= quads[:, TIME]]
 
 
 def _negatives(timeline: Timeline) -> Any:
@@ -303,7 +323,8 @@ def _learner(
     sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, size, mixed))
     generator = make_generator(mixed, "batches", device=model.device)
     strategy = Strategy(terms, "live")
-    return StepLearner(model, timeline, time, strategy, settings.learning, sampler, generator, lambda: math.nan)
+    learning = settings.update_learning if purpose == "update" else settings.learning
+    return StepLearner(model, timeline, time, strategy, learning, sampler, generator, lambda: math.nan)
 
 
 def _run(learner: StepLearner, epochs: int, is_over: Callable[[], bool] | None, check_every: int = 1) -> None:

@@ -49,7 +49,10 @@ def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | 
     options = options or ReadOptions()
     table = load_table(source, options.columns, options.delimiter)
     periods = read_periods(table, unit, options.dayfirst, options.date_format)
-    unit, reason = unit_of([periods], None, unit, options)
+    asked = unit
+    unit, reason = unit_of([periods], None, asked, options)
+    if unit == "index" != asked:  # numbers that were read as years
+        periods = read_periods(table, unit)
     if options.outliers == "error":
         check_outliers([periods])
     start, end = (times.numpy() for times in periods.instants(unit))

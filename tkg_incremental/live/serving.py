@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tkg_incremental.answers import Answer, AnswerEngine, TimelinePoint
+from tkg_incremental.answers import Answer, AnswerEngine, KnownFacts, TimelinePoint
 from tkg_incremental.data.units import format_instant
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError
@@ -141,7 +141,11 @@ class ServedGraph:
         return format_instant(instant, self.folder.store.unit)
 
     def _engine(
-        self, model: TKGModel, clock: GraphClock | None = None, calibration: AnswerCalibration | None = None
+        self,
+        model: TKGModel,
+        clock: GraphClock | None = None,
+        calibration: AnswerCalibration | None = None,
+        facts: KnownFacts | None = None,
     ) -> AnswerEngine:
         store, clock = self.folder.store, clock or self.clock
         # Pending and undone updates have given ids to names that the model has no rows for.
@@ -150,7 +154,7 @@ class ServedGraph:
             StoreNames(store, "entity", sizes["entity"]),
             StoreNames(store, "relation", sizes["relation"] // 2),
         )
-        return AnswerEngine(model, StoreFacts(store, clock), *names, clock, calibration)
+        return AnswerEngine(model, facts or StoreFacts(store, clock), *names, clock, calibration)
 
     def _released(self) -> int:
         number = self.current

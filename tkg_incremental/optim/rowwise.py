@@ -230,6 +230,8 @@ class RowAdagrad(RowOptimizer):
         lr: Learning rate.
         eps: Added to the denominator.
         weight_decay: Weight of the L2 penalty on touched rows.
+        initial_accumulator_value: Initial sum of squared gradients. With 0 the first step of every number has the
+            length of the learning rate, however small its gradient is.
         **options: ``max_norm``, ``rows``, ``anchor_weight``, ``anchored``, ``norm``, ``total`` of
             :class:`RowOptimizer`.
     """
@@ -242,9 +244,11 @@ class RowAdagrad(RowOptimizer):
         lr: float = 0.1,
         eps: float = 1e-10,
         weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
         **options: Any,
     ) -> None:
-        super().__init__(tables, {"lr": lr, "eps": eps, "weight_decay": weight_decay}, **options)
+        defaults = {"lr": lr, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(tables, {**defaults, "initial_accumulator_value": initial_accumulator_value}, **options)
 
     def _update(
         self,
@@ -260,5 +264,7 @@ class RowAdagrad(RowOptimizer):
         if group["weight_decay"]:
             gradient.add_(value, alpha=group["weight_decay"])
         state["sum"][slots] = total = state["sum"][slots].addcmul_(gradient, gradient)
-        value.addcdiv_(gradient, total.sqrt().add_(group["eps"]), value=-group["lr"])
+        value.addcdiv_(
+            gradient, (total + group["initial_accumulator_value"]).sqrt_().add_(group["eps"]), value=-group["lr"]
+        )
         table.index_copy_(0, index, value)

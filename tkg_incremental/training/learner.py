@@ -92,9 +92,13 @@ class StepLearner:
             return whole, DenseAdam(tables, settings.lr, decay, max_norm, self._anchor_weight, anchors)
         rows = RowWeights(self.model)
         encoder.sparse_gradients = True
-        kind = RowAdagrad if settings.optimizer == "adagrad" else RowAdam
+        kind: Callable[..., RowOptimizer] = RowAdam
+        own: dict[str, Any] = {}
+        if settings.optimizer == "adagrad":
+            kind, own = RowAdagrad, {"initial_accumulator_value": settings.accumulator}
         return rows, kind(
             tables,
+            **own,
             lr=settings.lr,
             weight_decay=settings.weight_decay or 0.0,
             max_norm=settings.max_norm,

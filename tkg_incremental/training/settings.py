@@ -36,6 +36,8 @@ class LearningSettings:
         smoothness: Weight of the temporal smoothness of tables with a row per step.
         validate_every: Epochs between validations.
         short_last: Fill every batch but the last, as the released TIE code does, instead of batches of equal size.
+        accumulator: Initial sum of squared gradients of Adagrad. A small number, such as 1e-6, keeps rows with tiny
+            gradients almost in place.
         autocast: ``"bf16"`` or ``"fp16"`` computes the matrix products of the losses in that precision.
     """
 
@@ -50,13 +52,14 @@ class LearningSettings:
     smoothness: float = 0.0
     validate_every: int = 1
     short_last: bool = False
+    accumulator: float = 0.0
     autocast: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience", "batch_size", "validate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
-        for name in ("n3", "smoothness", "weight_decay"):
+        for name in ("n3", "smoothness", "weight_decay", "accumulator"):
             check_weight(name, getattr(self, name) or 0.0)
         if self.optimizer not in OPTIMIZERS:
             raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)} (got {self.optimizer!r})")

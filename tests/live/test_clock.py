@@ -1,0 +1,27 @@
+"""Steps and dates of a live graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from tkg_incremental.data.dates import parse_instant
+from tkg_incremental.live.clock import GraphClock
+
+CLOCK = GraphClock(parse_instant("2026-01-01", "day"), parse_instant("2026-01-31", "day"), "day")
+
+
+def test_steps() -> None:
+    assert (CLOCK.num_steps, CLOCK.labels[0], CLOCK.labels[30]) == (31, "2026-01-01", "2026-01-31")
+    assert [CLOCK.step_of(date) for date in ("2026-01-01", "2026-01-02", "2026-01-31")] == [0, 1, 30]
+    assert CLOCK.axis.num_steps == 31
+
+
+def test_instants_outside_are_the_nearest_step() -> None:
+    assert (CLOCK.step(CLOCK.origin - 5), CLOCK.step(CLOCK.now + 5)) == (0, 30)
+
+
+def test_dates_outside() -> None:
+    with pytest.warns(UserWarning, match="2026-02-03 is after the last update: answered as of 2026-01-31"):
+        assert CLOCK.step_of("2026-02-03") == 30
+    with pytest.raises(ValueError, match=r"must not be before the graph's first step, 2026-01-01 \(got '2025-12-31'\)"):
+        CLOCK.step_of("2025-12-31")
