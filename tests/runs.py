@@ -32,7 +32,7 @@ def small(name: str) -> Strategy:
         "fb": lambda: FB(window=2, negatives=5),
         "fb_future": FBFuture,
         "agem": lambda: AGEM(window=3, replay=ReplayOptions("boundary", size=20, window="all")),
-        "supersede": lambda: Supersede(5, 3, ReplayOptions(size=20, negatives=3), window=3, unlikelihood=1.0),
+        "supersede": lambda: Supersede(5, 3, replay=ReplayOptions(size=20, negatives=3), window=3, unlikelihood=1.0),
     }[name]()
 
 

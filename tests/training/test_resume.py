@@ -16,6 +16,7 @@ from tiny_run import CASES, Tiny, learning_for, make_trainer, same_bits, setting
 
 import tkg_incremental
 from tkg_incremental import IncrementalTrainer
+from tkg_incremental.data.facts import FactTable
 from tkg_incremental.datasets.download import MIRROR_VARIABLE
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE
@@ -228,12 +229,14 @@ def test_checkpoint_of_another_version(
 def test_other_validation_and_test_facts(dataset: Tiny, begun: Path, tmp_path: Path) -> None:
     shutil.copytree(begun / "run", tmp_path / "run")
     trainer = make_trainer(CASES[0], dataset, tmp_path / "run")
-    trainer.timeline.test.facts = (facts := trainer.timeline.test.facts)[1:]
+    timeline, test = trainer.timeline, trainer.timeline.test
+    sizes = timeline.num_entities, timeline.num_relations, timeline.num_steps
+    timeline.test = FactTable(test.facts[1:], *sizes)
     try:
         with pytest.raises(RunFolderError, match="its held_out is"):
             trainer.resume()
     finally:
-        trainer.timeline.test.facts = facts
+        timeline.test = test
 
 
 def test_a_checkpoint_with_wrong_contents(dataset: Tiny, begun: Path, tmp_path: Path) -> None:
