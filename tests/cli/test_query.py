@@ -96,7 +96,9 @@ def test_control_characters_of_names_are_escaped(tmp_path: Path, capsys: pytest.
     names = ["plain", "\x1b[31mred", "a\rb\x00", "\u202eright to left", "\x9b2J"]
     model = HyTE(len(names), 1, 2, hidden_channels=4)
     axis = TimeAxis.from_instants([1990, 1991])
-    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, torch.zeros(len(names), dtype=torch.long))
+    facts = torch.tensor([[0, 0, tail, 0, 1] for tail in range(len(names))], dtype=torch.int32)
+    first_seen = torch.zeros(len(names), dtype=torch.long)
+    model.catalog = Catalog(Vocabulary(names), Vocabulary(["knows"]), axis, first_seen, facts)
     save_model(model, tmp_path / "model.pt")
     for given in names:
         assert main(["query", str(tmp_path), given, "knows", "?", "--at", "1990"]) == 0

@@ -63,7 +63,8 @@ def test_events_less_others() -> None:
 def test_icews14(tmp_path: Path) -> None:
     dataset = ICEWS14(tmp_path)
     assert str(dataset) == (
-        "ICEWS14(365 steps 2014-01-01 … 2014-12-31, 7128 entities, 230 relations, 72826 / 8941 / 8963 rows)"
+        "ICEWS14(365 steps 2014-01-01 … 2014-12-31, 7128 entities, 230 relations, "
+        "72826 / 8941 / 8963 rows, 72826 / 8941 / 8963 facts)"
     )
     head, rel, tail, step = (
         dataset.entities.index("Xi Jinping"),
@@ -79,7 +80,8 @@ def test_icews14(tmp_path: Path) -> None:
 def test_icews0515(tmp_path: Path) -> None:
     dataset = ICEWS0515(tmp_path)
     assert str(dataset) == (
-        "ICEWS0515(4017 steps 2005-01-01 … 2015-12-31, 10488 entities, 251 relations, 368962 / 46275 / 46092 rows)"
+        "ICEWS0515(4017 steps 2005-01-01 … 2015-12-31, 10488 entities, 251 relations, "
+        "368962 / 46275 / 46092 rows, 368962 / 46275 / 46092 facts)"
     )
     with zipfile.ZipFile(Path(os.environ[MIRROR_VARIABLE]) / "icews05-15" / "ICEWS0515.zip") as archive:
         days = Counter(

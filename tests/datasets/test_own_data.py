@@ -33,7 +33,7 @@ def test_an_export_of_a_database(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     dataset = TabularTKG(write(tmp_path / "export.csv", text), read=ReadOptions(columns=columns))
     assert dataset.timeline.labels == ["2023-01-05", "2023-01-06", "2023-01-07", "2023-01-08"]
     assert dataset.entity_names == ["Ann", "Sales", "Bob", "Cy\n(trainee)", "IT"]
-    assert len(dataset.timeline.train) == 3 + 3 + 1
+    assert dataset.timeline.train.num_rows == 3 + 3 + 1
     assert dataset.unit_reason == "day: the finest unit of the dates; 4 steps"
     assert "columns that are not read: 'Id'" in caplog.text
     assert "unit of time: day (the finest unit of the dates; 4 steps)" in caplog.text
@@ -120,7 +120,7 @@ def test_missing_cells_of_a_data_frame() -> None:
         frame = pandas.DataFrame([fine, ["c", "r", "b", fine[3], missing]], columns=names, dtype=object)
         dataset = TabularTKG(frame, unit="month")
         assert dataset.timeline.labels == ["2020-05", "2020-06", "2020-07"]
-        assert len(dataset.timeline.train) == 6
+        assert dataset.timeline.train.num_rows == 6
 
 
 def test_date_ranges_as_steps() -> None:

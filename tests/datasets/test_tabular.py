@@ -47,7 +47,7 @@ EXPECTED = (
 
 def test_intervals(tmp_path: Path) -> None:
     dataset = TabularTKG(write(tmp_path / "facts.tsv", LEADERS))
-    assert str(dataset) == "TabularTKG(5 steps 2017 … 2021, 4 entities, 2 relations, 10 / 0 / 0 rows)"
+    assert str(dataset) == "TabularTKG(5 steps 2017 … 2021, 4 entities, 2 relations, 10 / 0 / 0 rows, 3 / 0 / 0 facts)"
     assert named_rows(dataset) == EXPECTED
 
 
@@ -124,7 +124,7 @@ def test_anything_like_a_data_frame() -> None:
     assert {row for row in named_rows(dataset) if row[0] != "x"} == {
         (head, "r", "US", year) for head, _, _, year in EXPECTED if head in ("Trump", "Biden")
     }
-    assert len(dataset.timeline.train) == 10
+    assert dataset.timeline.train.num_rows == 10
 
 
 # Ids ---------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_days(tmp_path: Path) -> None:
     lines = [("a", "r", "b", "2020-02-28", "2020-03-01"), ("b", "r", "a", "2020-02-29", "-")]
     dataset = TabularTKG(write(tmp_path / "facts.tsv", lines), unit="day")
     assert dataset.timeline.labels == ["2020-02-28", "2020-02-29", "2020-03-01"]
-    assert len(dataset.timeline.train) == 5
+    assert dataset.timeline.train.num_rows == 5
     assert dataset.step_of("2020-02-29") == 1
 
 
@@ -181,11 +181,11 @@ def test_given_steps(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.tsv", LEADERS)
     dataset = TabularTKG(path, binning=[2000, "2018", 2020])
     assert dataset.timeline.labels == ["2000–2017", "2018–2019", "2020–2021"]
-    assert len(dataset.timeline.train) == 3 + 1 + 3
+    assert dataset.timeline.train.num_rows == 3 + 1 + 3
     # A fact reaches as far as the steps do.
     axis = TimeAxis((2018, 2019), (2018, 2019))
     for fact in (LEADERS[0], LEADERS[2]):
-        assert len(TabularTKG(write(path, [fact]), binning=axis).timeline.train) == 2
+        assert TabularTKG(write(path, [fact]), binning=axis).timeline.train.num_rows == 2
     days = write(tmp_path / "days.tsv", [("a", "r", "b", "2020-01-05")])
     assert TabularTKG(days, binning=["2020-01-01", "2020-01-04"]).timeline.labels == [
         "2020-01-01–2020-01-03",
@@ -201,7 +201,7 @@ def test_own_splits(tmp_path: Path) -> None:
         name: write(tmp_path / name, [line]) for name, line in zip(("train", "val", "test"), LEADERS, strict=True)
     }
     dataset = TabularTKG(splits["train"], splits["val"], splits["test"])
-    assert [len(dataset.timeline.split(name)) for name in splits] == [4, 1, 5]
+    assert [dataset.timeline.split(name).num_rows for name in splits] == [4, 1, 5]
     assert named_rows(dataset, "test") == {row for row in EXPECTED if row[1] == "capital of"}
 
 
@@ -214,7 +214,7 @@ def test_seeded_split_never_divides_a_fact(tmp_path: Path) -> None:
     assert len(triples["train"] | triples["val"] | triples["test"]) == 100
     assert torch.equal(one.timeline.test.quads(), same.timeline.test.quads())
     assert named_rows(one, "test") != named_rows(other, "test")
-    assert sum(len(one.timeline.split(name)) for name in triples) == 400
+    assert sum(one.timeline.split(name).num_rows for name in triples) == 400
 
 
 # The cache ---------------------------------------------------------------------------------------------
