@@ -21,7 +21,8 @@ def test_instants_outside_are_the_nearest_step() -> None:
 
 
 def test_dates_outside() -> None:
-    with pytest.warns(UserWarning, match="2026-02-03 is after the last update: answered as of 2026-01-31"):
-        assert CLOCK.step_of("2026-02-03") == 30
+    assert CLOCK.step_of("2026-02-03") == 30
+    assert CLOCK.is_after("2026-02-03")
+    assert not CLOCK.is_after("2026-01-31")
     with pytest.raises(ValueError, match=r"must not be before the graph's first step, 2026-01-01 \(got '2025-12-31'\)"):
         CLOCK.step_of("2025-12-31")

@@ -68,7 +68,7 @@ class LiveSettings:
     epochs: int = 20
     visits: int = 10
     update_epochs: int = 3
-    rounds: int = 6
+    rounds: int = 20
     repeats: int = 5
     current: int = 1000
     replay: int = 5000
@@ -322,6 +322,8 @@ def _learner(
     seed: int = 0,
 ) -> StepLearner:
     mixed = derive_seed(settings.seed, purpose, seed)
+    # A question about the past ranks entities that appeared later, too, so they must be learnt as wrong answers.
+    timeline = timeline.with_known_until(time)
     size = None if timeline.num_entities <= one_vs_all else 5_000
     sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, size, mixed))
     generator = make_generator(mixed, "batches", device=model.device)
