@@ -174,7 +174,7 @@ def test_queries(line: Timeline) -> None:
     answers = model.query(**query)
     with far_away():
         found = model.to(DEVICE).query(**query)
-    assert [name for name, _ in found] == [name for name, _ in answers]
+    assert [answer.name for answer in found] == [answer.name for answer in answers]
 
 
 # What the host waits for -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
 from tkg_incremental.datasets.atise import ATISEDataset
+from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.storage import HEADER, MAGIC, VERSION, CorruptFileError, load_verified
 
 NOISE = st.text(st.sampled_from("\t\n\r,;\"'#-?x0é\x00\ufeff "), max_size=6) | st.text(max_size=8)
@@ -100,17 +101,20 @@ WORDS = st.sampled_from(["a", "b", "Köln", "c d", "head", "start"])
             table(WORDS, WORDS, WORDS, YEARS, separator=sep) | table(WORDS, WORDS, WORDS, YEARS, YEARS, separator=sep),
         )
     ),
-    st.sampled_from(["year", "day", "index", "count", [1990, 1995]]),
+    st.sampled_from([("year", None), ("day", None), ("index", None), ("auto", "count"), ("auto", [1990, 1995])]),
     st.booleans(),
 )
 def test_own_tables(
-    tmp_path_factory: pytest.TempPathFactory, source: tuple[str, bytes], binning: str | list[int], with_header: bool
+    tmp_path_factory: pytest.TempPathFactory, source: tuple[str, bytes], steps: tuple[str, Any], with_header: bool
 ) -> None:
+    unit, binning = steps
     separator, content = source
     path = tmp_path_factory.mktemp("fuzz") / "facts.tsv"
     header = separator.join(["head", "rel", "tail", "start", "end"]).encode() + b"\n"
     path.write_bytes(header * with_header + content)
-    dataset, error = attempt(lambda: TabularTKG(path, binning=binning, delimiter=separator), DataError)
+    dataset, error = attempt(
+        lambda: TabularTKG(path, unit=unit, binning=binning, read=ReadOptions(delimiter=separator)), DataError
+    )
     if dataset is not None:
         check_rows(dataset)
     else:

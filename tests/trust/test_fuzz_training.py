@@ -133,6 +133,7 @@ def model() -> TKGModel:
     return DE.from_dataset(Given(line), hidden_channels=4)
 
 
+@pytest.mark.filterwarnings("ignore:.* is after the last step")
 @tries(200)
 @given(WHATEVER, WHATEVER, WHATEVER, WHATEVER | st.integers(1985, 2005) | st.dates().map(str), st.integers(-1, 20))
 @example("entity 0", "relation 0", None, "1990", 3)
@@ -143,5 +144,5 @@ def test_any_query(model: TKGModel, head: Anything, rel: Anything, tail: Anythin
     if answers is None:
         assert str(error)
     else:
-        assert 0 < len(answers) <= min(k, 4)
+        assert len(answers) <= min(k, 4)  # none, if no entity has been on that side of the relation
         assert all(math.isfinite(answer.score) for answer in answers)
