@@ -53,7 +53,8 @@ class LiveSettings:
         rounds: Maximum number of times that an update is judged and continued.
         repeats: Visits of a changed fact per epoch of an update.
         current: Facts that hold now, per epoch of an update.
-        replay: (fact, step) pairs of the past, drawn uniformly, per epoch of an update.
+        replay: Quads of the past per epoch of an update. A graph with fewer facts visits each of them at random steps,
+            new ones in each epoch; a larger one draws (fact, step) pairs uniformly.
         lr: Learning rate of Adagrad.
         n3: Weight of the N3 regularization.
         smoothness: Weight of the temporal smoothness.
@@ -289,7 +290,11 @@ def train_update(
     terms: list[Term] = [CrossEntropy(Current(settings.current), negatives, name="CE current")]
     if len(changed.added):
         terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), negatives))
-    if len(replay):
+    facts = len(timeline.observed)
+    if 0 < facts <= settings.replay:
+        # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
+        terms.append(CrossEntropy(History(max(1, settings.replay // facts)), negatives, name="RCE"))
+    elif len(replay):
         terms.append(CrossEntropy(Given(replay), negatives, name="RCE"))
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
