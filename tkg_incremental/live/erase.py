@@ -123,7 +123,7 @@ def resume_erasure(folder: GraphFolder) -> bool:
 
 
 def _compact(store: FactStore) -> None:
-    # VACUUM writes all pages anew. The log before it may hold old ones: it is emptied before and after.
+    # VACUUM rewrites all pages. The log before it may hold old ones: it is emptied before and after.
     for _ in range(2):
         store.connection.execute("VACUUM")
         busy, *_ = store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

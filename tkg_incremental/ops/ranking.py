@@ -51,7 +51,7 @@ class RankCounts:
 
 
 class Blocking:
-    """How answers are scored against candidates: so many answers, and a block of so many candidates at a time.
+    """How answers are scored against candidates: a chunk of answers and a block of candidates at a time.
 
     Args:
         candidates: How many candidates there are.
@@ -61,7 +61,7 @@ class Blocking:
         self._is_wide = candidates > _WIDE
         self.width = _BLOCK if self._is_wide else max(1, candidates)
         self._at_a_time = _ANSWERS_TO_A_BLOCK if self._is_wide else max(1, _SCORES_AT_A_TIME // self.width)
-        #: Whoever divides answers at multiples of this gets the same bits.
+        #: Answers that are divided at multiples of this give the same bits.
         self.together = self._at_a_time * _SORTED_CHUNKS if self._is_wide else self._at_a_time
 
     def chunks(self, column: Tensor) -> Iterator[Tensor]:
@@ -191,7 +191,7 @@ class Block:
 
     Args:
         scores: ``[Q, n]``.
-        skip: The first so many columns belong to an earlier block.
+        skip: Number of leading columns that belong to an earlier block.
     """
 
     def __init__(self, scores: Tensor, skip: int) -> None:

@@ -33,7 +33,7 @@ class Places:
 
 
 class SharedTable:
-    """A table whose gradient is summed in one buffer, whoever uses it.
+    """A table whose gradient is summed in one buffer over all its uses.
 
     Autograd would give every use a gradient of the table's size, and add them up. Here each use hands the table on to
     the next, so that on the way back each adds to what those after it have left, in place.

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops import native
 
-# Sums over entities are taken in so many parts, which threads may share.
+# Number of parts of a sum over entities, which threads divide.
 _PARTS = 64
 
 
