@@ -9,7 +9,6 @@ from pathlib import Path
 from tkg_incremental.cli.arguments import Commands, add_command, columns, positive, seed
 from tkg_incremental.cli.errors import OK, BadDataError
 from tkg_incremental.cli.graph_io import add_graph, add_json, print_json, print_report
-from tkg_incremental.text import printable
 
 DESCRIPTION = """
 Make a live graph of a file of facts: a folder with a fact store and a model that knows every fact.
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadDataError(str(error)) from error
     with graph:
         store, folder = graph.folder.store, graph.folder
-        print(printable(f"{folder.path}: {folder.settings['graph']['unit_reason']}"), file=sys.stderr)
+        print(f"unit of time: {store.unit} ({folder.settings['graph']['unit_reason']})", file=sys.stderr)
         if not args.no_train:
             return print_report(graph.train(), args.json)
         about = {"facts": store.num_facts, "entities": store.num_entities, "relations": store.num_relations}
