@@ -7,11 +7,15 @@ from hypothesis import strategies as st
 
 from tkg_incremental.metrics import (
     average,
+    backward_transfer,
     deleted_hits_at,
     forgetting,
+    forward_transfer,
     hits_at,
     mean_rank,
     mean_reciprocal_rank,
+    omega_new,
+    omega_old,
     reciprocal_rank_difference,
 )
 
@@ -82,3 +86,29 @@ def test_forgetting_by_hand() -> None:
     assert forgetting(alpha, 2) == 5  # 80 − 60 forgotten, 40 − 50 gained
     assert math.isnan(forgetting(alpha, 0))
     assert math.isnan(forgetting(alpha, 7))
+
+
+def mean(values: list[float]) -> float:
+    there = [value for value in values if not math.isnan(value)]
+    return sum(there) / len(there) if there else NAN
+
+
+@given(st.integers(1, 5), st.integers(0, 2), st.data())
+def test_transfer(steps: int, base: int, data: st.DataObject) -> None:
+    # Models from step `base` on; rows reach back to step 0.
+    alpha = {t: {j: data.draw(shares) for j in range(t + 1)} for t in range(base, base + steps)}
+    last, approx = base + steps - 1, lambda value: pytest.approx(value, nan_ok=True)
+    assert backward_transfer(alpha) == approx(mean([alpha[last][i] - alpha[i][i] for i in range(base, last)]))
+    assert omega_new(alpha) == approx(mean([alpha[t][t] / 100 for t in alpha]))
+    old = [mean([alpha[t][i] / 100 for i in range(t)]) for t in alpha]
+    assert omega_old(alpha) == approx(mean(old))
+    ideal = {j: data.draw(st.floats(1, 100)) for j in range(last + 1)}
+    assert omega_new(alpha, ideal) == approx(mean([alpha[t][t] / ideal[t] for t in alpha]))
+    assert omega_old(alpha, ideal) == approx(mean([mean([alpha[t][i] / ideal[i] for i in range(t)]) for t in alpha]))
+    before = {t: data.draw(shares) for t in alpha}
+    assert forward_transfer(before) == approx(mean(list(before.values())))
+
+
+def test_transfer_of_nothing() -> None:
+    assert all(math.isnan(metric({})) for metric in (backward_transfer, forward_transfer, omega_new, omega_old))
+    assert math.isnan(omega_new({0: {0: 10.0}}, ideal={0: 0.0}))

@@ -29,6 +29,7 @@ def test_summary(result: Result) -> None:
 
 def test_round_trip(result: Result, tmp_path: Path) -> None:
     result.link_prediction, result.calibration, result.known_ranked_first = {"MRR": 12.0}, {"error": 0.5}, 0.25
+    result.time_prediction, result.before = {"aeIOU": 20.0}, {2: 8.0, 3: math.nan}
     result.save(tmp_path / "metrics.json")
     written = json.loads((tmp_path / "metrics.json").read_text())
     assert written["steps"][1]["MRR"] is None
@@ -37,6 +38,12 @@ def test_round_trip(result: Result, tmp_path: Path) -> None:
     loaded = Result.load(tmp_path / "metrics.json")
     assert repr(loaded) == repr(result)
     assert repr(Result.from_dict(result.to_dict())) == repr(result)
+
+
+def test_transfer(result: Result) -> None:
+    result.before = {2: 8.0, 3: 10.0}
+    assert result.transfer == {"BWT": 4, "FWT": 9, "omega_new": 0.1, "omega_old": pytest.approx((0.3 + 0.17) / 2)}
+    assert result.to_dict()["transfer"] == result.transfer
 
 
 def test_a_failed_write_leaves_the_old_file(result: Result, tmp_path: Path) -> None:
@@ -60,5 +67,5 @@ def test_str(result: Result) -> None:
 
 def test_results_of_earlier_versions(result: Result) -> None:
     state = result.to_dict()
-    del state["calibration"], state["known_ranked_first"]
+    del state["calibration"], state["known_ranked_first"], state["time_prediction"], state["before"], state["transfer"]
     assert repr(Result.from_dict(state)) == repr(result)

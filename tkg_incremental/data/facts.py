@@ -101,13 +101,17 @@ class FactTable:
 
     def at(self, step: int) -> Tensor:
         """Quads of one step, sorted by head, rel, tail; an unmerged table keeps repeated ones."""
+        quads = self.holding(step)[:, : TIME + 1].contiguous()
+        quads[:, TIME] = step
+        return quads
+
+    def holding(self, step: int) -> Tensor:
+        """Facts ``[n, 5]`` that hold at one step, sorted by head, rel, tail: those of the quads of :meth:`at`."""
         # A fact that holds now began at most the longest duration ago.
         span = self._span(self._ptr, step - self.max_duration + 1, step)
         holds = (self._facts[span, LAST] >= step).nonzero().squeeze(1)
         order = torch.argsort(self._keys[span][holds], stable=True)
-        quads = self._facts[span, : TIME + 1][holds[order]]
-        quads[:, TIME] = step
-        return quads
+        return self._facts[span][holds[order]]
 
     def num_at(self, step: int) -> int:
         """Number of quads of one step."""

@@ -146,6 +146,29 @@ class Evaluator:
         hits = {f"Hits@{k}": metric.hits_at(ranks, k) for k in (1, 3, 10)}
         return {"MRR": metric.mean_reciprocal_rank(ranks), **hits}
 
+    def mrr_by_interval(self, model: TKGModel, first: int = 0, last: int | None = None) -> dict[str, float]:
+        """MRR over the pooled quads of the steps ``first … last``, by the kind of their facts' intervals: open to the
+        left if they hold at step 0, open to the right if they hold at the last step of the timeline.
+
+        Args:
+            model: The model.
+            first: First step.
+            last: Last step; by default the last of the timeline.
+        """
+        end = self.timeline.num_steps - 1
+        pooled: dict[str, list[Tensor]] = {}
+        for step in range(first, (end if last is None else last) + 1):
+            ranks = self.rank(model, step)
+            if ranks is None:
+                continue
+            since, until = (self.table.holding(step)[:, column].repeat(2) for column in (FIRST, LAST))
+            left, right = since == 0, until == end
+            kinds = {"closed": ~(left | right), "open left": left & ~right, "open right": right & ~left}
+            for name, which in {**kinds, "open": left & right}.items():
+                pooled.setdefault(name, []).append(ranks.filtered[which])
+        found = {f"MRR {name}": metric.mean_reciprocal_rank(torch.cat(parts)) for name, parts in pooled.items()}
+        return {name: value for name, value in found.items() if value == value}
+
     def evaluate(self, model: TKGModel, step: int) -> tuple[dict[str, float], dict[int, float]]:
         r"""All metrics of the model after ``step``, and its row of :math:`\alpha`: step → Hits@10.
 

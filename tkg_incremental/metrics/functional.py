@@ -8,7 +8,7 @@ that were evaluated.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -80,8 +80,7 @@ def average(alpha_row: Mapping[int, float], first: int = 0) -> float:
     >>> average({0: 20.0, 1: 40.0, 4: 60.0}, first=1)
     50.0
     """
-    values = [value for step, value in alpha_row.items() if step >= first and not math.isnan(value)]
-    return sum(values) / len(values) if values else float("nan")
+    return _mean_of(value for step, value in alpha_row.items() if step >= first)
 
 
 def forgetting(history: Mapping[int, Mapping[int, float]], t: int) -> float:
@@ -103,4 +102,76 @@ def forgetting(history: Mapping[int, Mapping[int, float]], t: int) -> float:
                     best[step] = max(value, best.get(step, value))
     now = history.get(t, {})
     lost = [best[step] - value for step, value in now.items() if step < t and step in best and not math.isnan(value)]
-    return sum(lost) / len(lost) if lost else float("nan")
+    return _mean_of(lost)
+
+
+def backward_transfer(history: Mapping[int, Mapping[int, float]]) -> float:
+    r"""BWT, :math:`\frac{1}{T - 1} \sum_{i<T} (\alpha_{T,i} - \alpha_{i,i})` with the last model :math:`T`: what later
+    steps changed about earlier ones. Negative if the model forgets.
+
+    Args:
+        history: Row of :math:`\alpha` of the model after each step. Only steps that were learnt count, and only those
+            with an entry in their own row and in the last row.
+
+    >>> backward_transfer({0: {0: 50.0}, 1: {0: 80.0, 1: 40.0}, 2: {0: 60.0, 1: 30.0, 2: 10.0}})
+    0.0
+    """
+    if not history:
+        return float("nan")
+    final = history[max(history)]
+    changes = [final.get(i, math.nan) - row.get(i, math.nan) for i, row in history.items() if i < max(history)]
+    return _mean_of(changes)
+
+
+def forward_transfer(before: Mapping[int, float]) -> float:
+    r"""FWT, :math:`\frac{1}{T} \sum_i \alpha_{i-1,i}`: Hits@10 on each step just before it is learnt.
+
+    Args:
+        before: Step → Hits@10 of the model after the step before it.
+
+    >>> forward_transfer({1: 20.0, 2: 40.0})
+    30.0
+    """
+    return _mean_of(before.values())
+
+
+def omega_new(history: Mapping[int, Mapping[int, float]], ideal: Mapping[int, float] | None = None) -> float:
+    r""":math:`\Omega_{new} = \frac{1}{T} \sum_t \frac{\alpha_{t,t}}{\alpha^*_t}`: how well each step is known right
+    after it was learnt, from `"Measuring Catastrophic Forgetting in Neural Networks"
+    <https://arxiv.org/abs/1708.02072>`_.
+
+    Args:
+        history: Row of :math:`\alpha` of the model after each step.
+        ideal: Step → Hits@10 :math:`\alpha^*` of a model trained on all steps at once; 100 by default.
+
+    >>> omega_new({1: {0: 50.0, 1: 40.0}, 2: {0: 40.0, 1: 30.0, 2: 20.0}}, ideal={1: 80.0, 2: 40.0})
+    0.5
+    """
+    return _mean_of([_relative(row.get(t, math.nan), t, ideal) for t, row in history.items()])
+
+
+def omega_old(history: Mapping[int, Mapping[int, float]], ideal: Mapping[int, float] | None = None) -> float:
+    r""":math:`\Omega_{old} = \frac{1}{T} \sum_t \frac{1}{t} \sum_{i<t} \frac{\alpha_{t,i}}{\alpha^*_i}`: how well
+    earlier steps are known after each step.
+
+    Args:
+        history: Row of :math:`\alpha` of the model after each step.
+        ideal: Step → Hits@10 :math:`\alpha^*` of a model trained on all steps at once; 100 by default.
+
+    >>> omega_old({1: {0: 50.0, 1: 40.0}, 2: {0: 40.0, 1: 20.0, 2: 20.0}})
+    0.4
+    """
+    return _mean_of(
+        [_mean_of([_relative(value, i, ideal) for i, value in row.items() if i < t]) for t, row in history.items()]
+    )
+
+
+def _relative(value: float, step: int, ideal: Mapping[int, float] | None) -> float:
+    best = 100.0 if ideal is None else ideal.get(step, math.nan)
+    return value / best if best else math.nan
+
+
+def _mean_of(values: Iterable[float]) -> float:
+    """The mean of the values that are not NaN, or NaN."""
+    there = [value for value in values if not math.isnan(value)]
+    return sum(there) / len(there) if there else float("nan")

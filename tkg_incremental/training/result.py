@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tkg_incremental.metrics.functional import forgetting
+from tkg_incremental.metrics.functional import backward_transfer, forgetting, forward_transfer, omega_new, omega_old
 from tkg_incremental.storage import atomic_write
 from tkg_incremental.tables import format_table
 
@@ -29,7 +29,9 @@ class Result:
         steps: Metrics of each incremental step.
         history: Losses and validation of every epoch, by step.
         alpha: Rows of :math:`\alpha`: for each step, Hits@10 by evaluated step.
+        before: Hits@10 on each step just before it was learnt.
         link_prediction: MRR and Hits@k of a model trained on all steps.
+        time_prediction: Metrics of the last model about time: queries for the step, and MRR by kind of interval.
         calibration: How well probabilities of answers to test questions agree with frequencies, after the last step.
         known_ranked_first: Share of train facts that the last model ranks first among candidates of the right type.
     """
@@ -42,7 +44,9 @@ class Result:
     steps: list[dict[str, Any]] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
     alpha: dict[int, dict[int, float]] = field(default_factory=dict)
+    before: dict[int, float] = field(default_factory=dict)
     link_prediction: dict[str, float] = field(default_factory=dict)
+    time_prediction: dict[str, float] = field(default_factory=dict)
     calibration: dict[str, Any] = field(default_factory=dict)
     known_ranked_first: float = math.nan
 
@@ -58,11 +62,18 @@ class Result:
         """Each metric's mean over the incremental steps that have it."""
         return {name: _mean([step.get(name, math.nan) for step in self.steps]) for name in SUMMARY}
 
+    @property
+    def transfer(self) -> dict[str, float]:
+        r"""What steps do to each other: BWT, FWT, :math:`\Omega_{new}` and :math:`\Omega_{old}`."""
+        found = {"BWT": backward_transfer(self.alpha), "FWT": forward_transfer(self.before)}
+        return {**found, "omega_new": omega_new(self.alpha), "omega_old": omega_old(self.alpha)}
+
     def to_dict(self) -> dict[str, Any]:
-        names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "link_prediction"]
-        names += ["calibration", "known_ranked_first", "steps", "history"]
+        names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "transfer"]
+        names += ["link_prediction", "time_prediction", "calibration", "known_ranked_first", "steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
-        return _without_nan({**{name: getattr(self, name) for name in names}, "alpha": alpha})
+        before = {str(time): value for time, value in self.before.items()}
+        return _without_nan({**{name: getattr(self, name) for name in names}, "before": before, "alpha": alpha})
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Result:
@@ -76,7 +87,10 @@ class Result:
         }
         names = ("dataset", "model", "strategy", "seed", "num_steps", "link_prediction")
         result = cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
-        # Runs of earlier versions have no calibration.
+        # Runs of earlier versions have no calibration and no metrics of time.
+        result.time_prediction = state.get("time_prediction", {})
+        before = state.get("before", {}).items()
+        result.before = {int(time): math.nan if value is None else value for time, value in before}
         result.calibration = state.get("calibration", {})
         known = state.get("known_ranked_first")
         result.known_ranked_first = math.nan if known is None else known

@@ -14,7 +14,7 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.datasets.base import TKGDataset
 from tkg_incremental.distributed.checks import check_distributed, rank_counter
 from tkg_incremental.loader import CandidatePool, NegativeSampler
-from tkg_incremental.metrics import Evaluator
+from tkg_incremental.metrics import Evaluator, time_prediction
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import can_save, save_model
 from tkg_incremental.seeding import derive_seed, make_generator
@@ -159,7 +159,7 @@ class IncrementalTrainer:
             last = until
         for time in range(self.timeline.base_step + len(self.result.steps), last + 1):
             self._fit_step(time)
-        self._calibrate(self.timeline.base_step + len(self.result.steps) - 1)
+        self._evaluate_last(self.timeline.base_step + len(self.result.steps) - 1)
         self._call_callbacks("on_end")
         self._write_results()
         if self.folder is not None:
@@ -167,7 +167,7 @@ class IncrementalTrainer:
         return self.result
 
     def fit_all(self, base: str | os.PathLike[str] | None = None) -> dict[str, float]:
-        """Trains on all steps at once and ranks the test quads: ordinary link prediction.
+        """Trains on all steps at once and ranks the test quads among all entities: ordinary link prediction.
 
         Args:
             base: A file to share the model between runs: loaded if it exists, written if not.
@@ -180,8 +180,8 @@ class IncrementalTrainer:
             raise RuntimeError(f"fit_all() must come first: there is a base model up to step {self.base_last}")
         self._set_base_last(last)
         self.pretrain(base)
-        self.result.link_prediction = self.evaluator.link_prediction(self.model)
-        self._calibrate(self.base_last)
+        self.result.link_prediction = self.evaluator.link_prediction(self.model, candidates="all")
+        self._evaluate_last(self.base_last)
         self._call_callbacks("on_end")
         self._write_results()
         if self.folder is not None:
@@ -215,6 +215,8 @@ class IncrementalTrainer:
                 self.seed,
                 self.communicator,
             )
+        if self.active is None:
+            self.result.before[time] = self.evaluator.current(self.model, time)
         learner = self._learn(self.active or self.learner(time))
         metrics, alpha = self.evaluator.evaluate(self.model, time)
         seconds = learner.seconds
@@ -342,11 +344,17 @@ class IncrementalTrainer:
                 if can_save(self.model):
                     save_model(self.model, self.folder / "model.pt")
 
-    def _calibrate(self, last_step: int) -> None:
-        """Fits probabilities of answers and records how good they are, and how many train facts were learnt."""
-        if self.model.catalog is None or self.model.encoder.is_sharded:
+    def _evaluate_last(self, last_step: int) -> None:
+        """What is evaluated once, with the last model: time queries, probabilities of answers and how good they are,
+        and how many train facts were learnt."""
+        if self.model.encoder.is_sharded:
             return
         last_step = max(last_step, self.base_last)
+        if not self.timeline.is_events:
+            times = time_prediction(self.model, self.timeline, self.evaluator.split, last_step)
+            self.result.time_prediction = {**times, **self.evaluator.mrr_by_interval(self.model, last=last_step)}
+        if self.model.catalog is None:
+            return
         self.result.calibration = calibrate_answers(self.model, self.timeline, last_step, self.seed)
         self.result.known_ranked_first = known_facts_ranked_first(
             self.model, self.timeline, last_step=last_step, seed=self.seed
