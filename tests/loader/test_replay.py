@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oracles import Fact, TimelineOracle, expand, replay_rates, rows_of
 from timelines import make_interval_timeline, make_timeline, timelines
 
-from tkg_incremental.data import Timeline
+from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.loader import replay, replay_frequencies, sample_replay
 from tkg_incremental.loader.replay import DECAY, DISCOUNT, SAMPLINGS, ReplaySampling
 from tkg_incremental.ops.answers import FIRST, LAST
@@ -131,7 +131,32 @@ def test_uniform(timeline: Timeline, oracle: TimelineOracle, sampling: ReplaySam
     assert chi_square < degrees + 4 * math.sqrt(2 * degrees)
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@settings(max_examples=60)
+@given(drawn=timelines(), window=st.integers(1, 5), size=st.integers(0, 20))
+def test_by_fact(drawn: tuple[Timeline, TimelineOracle], window: int, size: int) -> None:
+    timeline, oracle = drawn
+    time = oracle.num_steps - 1
+    facts = timeline.observed.between(time - window, time - 1).facts.tolist()
+    found = sample_replay(timeline, time, window, size, "fact", seeded())
+    if len(facts) > size:
+        assert isinstance(found, torch.Tensor)
+        assert len(found) == size
+        assert set(rows_of(found)) <= set(oracle.replay(time, window))
+        return
+    assert isinstance(found, LazyQuads)
+    visits = max(1, size // max(1, len(facts)))
+    epochs = [found.take(torch.arange(len(found)), seeded(seed)).tolist() for seed in range(20)]
+    wanted = Counter()
+    for head, rel, tail, first, last in facts:
+        wanted[head, rel, tail] += min(visits, last - first + 1)
+    for quads in epochs:
+        assert Counter(tuple(quad[:3]) for quad in quads) == wanted
+        assert {tuple(quad) for quad in quads} <= set(oracle.replay(time, window))
+    # Steps are drawn anew in each epoch.
+    assert visits > 1 or all(first == last for *_, first, last in facts) or any(e != epochs[0] for e in epochs)
+
+
+@pytest.mark.parametrize("sampling", [name for name in SAMPLINGS if name != "fact"])
 def test_generators_and_empty_buffers(timeline: Timeline, sampling: ReplaySampling) -> None:
     before = torch.get_rng_state()
     first, same, other = (sample_replay(timeline, TIME, WINDOW, 5, sampling, seeded(seed)) for seed in (0, 0, 5))

@@ -15,6 +15,7 @@ from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.models import DE
 from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder
 from tkg_incremental.ops import native
+from tkg_incremental.ops.one_vs_all import masked_softmax
 from tkg_incremental.ops.ranking import count_ranks
 from tkg_incremental.ops.rows import pull_back, rows_not_zero
 from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
@@ -261,3 +262,19 @@ def test_what_has_decayed_is_zero(threads: int) -> None:
 def test_tensors_of_other_kinds_go_to_torch() -> None:
     assert not native.takes(torch.zeros(1, dtype=torch.double))
     assert not native.takes(torch.zeros(1), torch.zeros(1, device="meta"))
+
+
+@needs_kernels
+@few
+@given(rows=SIZES, width=SIZES, spread=st.sampled_from([1.0, 30.0, 1000.0]), data=st.data())
+def test_masked_softmax(threads: int, rows: int, width: int, spread: float, data: st.DataObject) -> None:
+    places = data.draw(st.lists(st.integers(0, rows * width - 1), unique=True))
+    masked = torch.tensor(sorted(places), dtype=torch.long)
+    scores, true = draw_vectors(rows, width, seed=width) * spread, draw_vectors(rows, seed=rows) * spread
+    ours, theirs = scores.clone(), scores.clone()
+    peak, total = masked_softmax(ours, true, masked)
+    wanted_peak, wanted_total = in_torch(lambda: masked_softmax(theirs, true, masked))
+    assert torch.equal(peak, wanted_peak)
+    assert not ours.view(-1)[masked].any()
+    torch.testing.assert_close(total, wanted_total)
+    torch.testing.assert_close(ours, theirs, atol=1e-30, rtol=1e-5)

@@ -119,3 +119,14 @@ def test_groups_that_share_their_candidates() -> None:
     naive = sum(torch.logsumexp(torch.stack(scores), 0) - scores[0] for scores in competing)
     assert loss.item() == pytest.approx(naive.item())  # type: ignore[union-attr]
     torch.testing.assert_close(*(torch.autograd.grad(each, table)[0] for each in (loss, naive)))  # type: ignore[arg-type]
+
+
+def test_a_scale_multiplies_loss_and_gradients() -> None:
+    query, table = draw_vectors(1, 2, 3).requires_grad_(), draw_vectors(4, 3).requires_grad_()
+    positive = draw_vectors(1, 2).requires_grad_()
+    given = query, table, positive, groups_of([2], [4]), [pairs([(0, 1)])], "dot"
+    scaled, plain = one_vs_all_loss(*given, scale=0.25), one_vs_all_loss(*given)  # type: ignore[arg-type]
+    assert scaled.item() == pytest.approx(plain.item() / 4)
+    inputs = query, table, positive
+    for mine, theirs in zip(torch.autograd.grad(scaled, inputs), torch.autograd.grad(plain, inputs), strict=True):
+        torch.testing.assert_close(mine, theirs / 4)

@@ -1,5 +1,6 @@
 """Every term of the loss against the paper's equation, given the same negatives, in all ways of encoding."""
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from learning import MODELS, Lesson, model_for
 from oracles import Row, ScoreOracle, TimelineOracle, deletion, distillation, drift, link
+from oracles.scores import with_answer
 from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Timeline
@@ -32,6 +34,46 @@ def chain() -> Timeline:
 
 
 # Cross-entropy -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Static complex", "Static transe"])
+@few
+@given(timelines(), st.integers(1, 8), st.integers(0, 3), strides, st.booleans())
+def test_cross_entropy_with_negatives_of_the_batch(
+    name: str, drawn: Drawn, negatives: int, seed: int, stride: int, together: bool
+) -> None:
+    timeline, line = drawn
+    quads = some_quads(line)
+    lesson = Lesson(timeline, timeline.num_steps - 1, name, seed, stride, together)
+    term = CrossEntropy(negatives=negatives, shared="batch", weight=0.3)
+    batch = lesson.batch([term], [to_tensor(quads)])
+    candidates = next(iter(batch)).candidates
+    assert candidates is not None
+    (entities,) = candidates.entities.tolist()
+    assert len(set(entities)) == len(entities) <= negatives
+    score, total = ScoreOracle(lesson.model), 0.0
+    for quad in quads:
+        known = line.known_entities(quad[3])
+        among = [entity for entity in entities if entity in known]
+        for side in ("tail", "head"):
+            others = [entity for entity in among if entity not in line.answers(side, "train", quad)]
+            weight = len(known) / max(1, len(among))  # each of those drawn stands for several
+            against = sum(math.exp(score(with_answer(quad, side, entity))) for entity in others)
+            own = score(quad)
+            total += math.log(math.exp(own) + weight * against) - own
+    loss = lesson.losses([term], batch)["CE"]
+    assert loss.item() == pytest.approx(0.3 * total / len(quads))
+    if negatives >= timeline.num_entities and stride == 1:
+        term = CrossEntropy(negatives="all", weight=0.3)
+        whole = lesson.losses([term], lesson.batch([term], [to_tensor(quads)]))["CE"]
+        assert_same_gradients(lesson.model, loss, whole)
+
+
+def test_negatives_of_the_batch_need_static_entities(chain: Timeline) -> None:
+    lesson, term = Lesson(chain, 1, "DE complex"), CrossEntropy(negatives=2, shared="batch")
+    batch = lesson.batch([term], [to_tensor([(0, 0, 1, 0)])])
+    with pytest.raises(ValueError, match="a model whose entities do not depend on time"):
+        lesson.losses([term], batch)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -328,7 +370,7 @@ def test_weights_must_not_be_negative(weight: float) -> None:
 def test_other_arguments() -> None:
     with pytest.raises(ValueError, match=r"reduction must be 'squares' or 'norm' \(got 'mean'\)"):
         TemporalRegularization(reduction="mean")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"distill must be 0 with negatives='all' \(got 1.0\)"):
+    with pytest.raises(ValueError, match=r"distill must be 0 with negatives='all' or shared='batch' \(got 1.0\)"):
         Replay(negatives="all")
 
 

@@ -23,6 +23,8 @@ class Candidates:
         mask: ``[2B, K]`` or ``[2B, 1]``, :obj:`True` where a candidate must not count, because it is a true answer or
             because there was none to draw; :obj:`None` if all count.
         from_pool: Whether all candidates are members of the batch's candidate pool.
+        for_batch: Whether there is one list of distinct entities, by first appearance, for all quads of the batch;
+            true answers and entities that are not known yet are left out when it is scored.
     """
 
     entities: Tensor
@@ -30,6 +32,7 @@ class Candidates:
     list_of_query: Tensor | None = None
     mask: Tensor | None = None
     from_pool: bool = True
+    for_batch: bool = False
 
     def part(self, begin: int, end: int, total: int) -> Candidates:
         """The candidates of the quads ``begin … end - 1`` of ``total``."""
@@ -37,6 +40,8 @@ class Candidates:
         def cut(values: Tensor) -> Tensor:
             return torch.cat([values[begin:end], values[total + begin : total + end]])
 
+        if self.for_batch:
+            return self
         mask = None if self.mask is None else cut(self.mask)
         if self.list_of_query is None:
             return Candidates(cut(self.entities), cut(self.time), None, mask, self.from_pool)

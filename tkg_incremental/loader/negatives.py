@@ -42,6 +42,18 @@ class NegativeSampler:
             raise ValueError(f"count must be at least 1 (got {count})")
         return self._draw_shared(quads, count, generator) if shared else self._draw_own(quads, count, generator)
 
+    def draw_for_batch(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
+        """One list of ``count`` distinct entities for all quads, of those that are known at the last of their times.
+
+        Args:
+            quads: ``[B, 4]`` by ascending time.
+            count: Number of entities; all if fewer are known.
+            generator: Source of randomness.
+        """
+        known = int(self.pool.num_known[quads[-1, TIME]])
+        places = torch.randperm(known, generator=generator, device=quads.device)[:count].sort().values
+        return Candidates(self.pool.entities[places][None], quads[-1:, TIME], for_batch=True)
+
     def _draw_own(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
         entities = quads.new_empty(2 * len(quads), count)
         entities.random_(generator=generator)

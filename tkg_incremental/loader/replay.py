@@ -8,12 +8,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tkg_incremental.data.lazy_quads import LazyQuads
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.ops.answers import FIRST, LAST
 from tkg_incremental.ops.keys import pack
 
-ReplaySampling = Literal["uniform", "frequency", "inverse", "boundary"]
-SAMPLINGS: tuple[ReplaySampling, ...] = ("uniform", "frequency", "inverse", "boundary")
+ReplaySampling = Literal["uniform", "frequency", "inverse", "boundary", "fact"]
+SAMPLINGS: tuple[ReplaySampling, ...] = ("uniform", "frequency", "inverse", "boundary", "fact")
 
 #: Weight of each pattern (head, rel, tail; a dot matches anything), from the paper.
 PATTERN_WEIGHTS = {"sro": 2.0, "s.o": 1.5, "sr.": 1.3, ".ro": 1.3, "s..": 1.0, "..o": 1.0}
@@ -28,18 +29,20 @@ def sample_replay(
     size: int,
     sampling: ReplaySampling = "uniform",
     generator: torch.Generator | None = None,
-) -> Tensor:
+) -> Tensor | LazyQuads:
     r"""Draws the replayed quads :math:`P^t` from the buffer :math:`B^t`, all train quads of the last ``window`` steps.
 
     ``"uniform"`` draws from all (fact, step) pairs without replacement. ``"frequency"`` and ``"inverse"`` are the
     paper's Algorithm 1, with replacement as in the released code. ``"boundary"`` draws uniformly from the first and the
-    last quads of facts, without the steps in between.
+    last quads of facts, without the steps in between. ``"fact"`` visits every fact equally often, however long it
+    holds, at steps that are drawn anew in each epoch; if there are more facts than ``size``, a sample of them, each at
+    one step.
 
     Args:
         timeline: The graph.
         time: The current step.
         window: Number of steps the buffer reaches back.
-        size: Number of quads to draw. A smaller buffer is taken whole, except by frequency.
+        size: Number of quads to draw. A smaller buffer is taken whole, except by frequency and by fact.
         sampling: One of :data:`SAMPLINGS`.
         generator: Source of randomness.
     """
@@ -50,6 +53,9 @@ def sample_replay(
         quads = facts.boundary_facts(time - window, time - 1)
         return quads[torch.randperm(len(quads), generator=generator, device=quads.device)[:size]]
     buffer = facts.between(time - window, time - 1)
+    if sampling == "fact":
+        by_fact = buffer.visits(max(1, size // max(1, len(buffer.facts))))
+        return by_fact if len(buffer.facts) <= size else by_fact.sample(size, generator)
     if sampling == "uniform":
         return buffer.sample(size, generator)
     if len(buffer) == 0 or size == 0:

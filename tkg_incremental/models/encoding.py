@@ -237,24 +237,60 @@ class EncodedTerm:
             scores = scores.masked_fill(drawn.mask, -torch.inf)
         return torch.cat([true[:, None], scores], dim=1)
 
-    def one_vs_all_loss(self) -> Tensor:
-        """Cross-entropy against all entities known at each quad's time, summed over both queries of all quads."""
+    def one_vs_all_loss(self, scale: float = 1.0) -> Tensor:
+        """``scale`` times the cross-entropy against all entities known at each quad's time, summed over both queries of
+        all quads."""
         line, quads = self._vectors.timeline, self.quads
         table, first, groups = self._known_table()
         head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
         self.ends = head, tail
+        return self._loss_of_groups(table.vectors, self.true_scores, groups, line.column_of, scale)
+
+    def batch_loss(self, scale: float = 1.0) -> Tensor:
+        r"""``scale`` times the cross-entropy against the entities that were drawn for the whole batch, summed over both
+        queries of all quads. One of :math:`K` entities drawn from :math:`N` stands for :math:`N / K` of them, so that the loss is an
+        estimate of :meth:`one_vs_all_loss`."""
+        line, time, drawn = self._vectors.timeline, self.quads[:, TIME], self.candidates
+        if drawn is None or not self.model.encoder.static_entities:
+            raise ValueError("negatives for a whole batch need a model whose entities do not depend on time")
+        true = self.true_scores
+        table, places = self._vectors.candidates(drawn)
+        entities = drawn.entities[0]
+        limits = torch.searchsorted(line.column_of[entities], line.num_known[time].contiguous())
+        groups = [
+            Group(
+                slice(begin, min(begin + _BLOCK_ROWS, len(time))), 0, len(entities), limits[begin : begin + _BLOCK_ROWS]
+            )
+            for begin in range(0, len(time), _BLOCK_ROWS)
+        ]
+        column = torch.full((line.num_entities,), -1, device=time.device)
+        column[entities] = torch.arange(len(entities), device=time.device)
+        share = line.num_known[time] / limits.clamp(min=1)
+        true = true - share.log().repeat(2)
+        return self._loss_of_groups(table.rows(places.rows[0]), true, groups, column, scale)
+
+    def _loss_of_groups(
+        self, vectors: Tensor, true: Tensor, groups: list[Group], column_of: Tensor, scale: float
+    ) -> Tensor:
+        """Cross-entropy of both queries against groups of candidates, other true answers left out.
+
+        Args:
+            vectors: ``[N, d]`` vectors of candidates.
+            true: ``[2B]`` scores of the true answers.
+            groups: Quads and their candidates.
+            column_of: ``[num_entities]`` the place of an entity among the candidates of a group, -1 if it is none.
+            scale: A factor of the loss.
+        """
         masks = []
         for side in SIDES:
-            row, entity = line.answers(side, "train").expand(quads)
-            masks.append((row, line.column_of[entity]))
-        return one_vs_all_loss(
-            self.query.view(2, len(quads), -1),
-            table.vectors,
-            self.true_scores.view(2, -1),
-            groups,
-            masks,
-            self.model.decoder.similarity,
-        )
+            row, entity = self._vectors.timeline.answers(side, "train").expand(self.quads)
+            column = column_of[entity]
+            if self.candidates is not None:  # not every answer was drawn; all are among the known entities
+                among = column >= 0
+                row, column = row[among], column[among]
+            masks.append((row, column))
+        query = self.query.view(2, len(self.quads), -1)
+        return one_vs_all_loss(query, vectors, true.view(2, -1), groups, masks, self.model.decoder.similarity, scale)
 
     def _known_table(self) -> tuple[SharedTable, Tensor, list[Group]]:
         """Vectors of all known entities, where each quad's candidates begin ``[B]``, and quads with their candidates

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import Similarity, all_scores
 
 
@@ -35,8 +36,10 @@ def one_vs_all_loss(
     groups: Sequence[Group],
     masks: Sequence[tuple[Tensor, Tensor]],
     similarity: Similarity,
+    scale: float = 1.0,
 ) -> Tensor:
-    r"""The sum over queries of :math:`-\log \frac{\exp(p)}{\exp(p) + \sum_{c \notin mask} \exp(\mathrm{sim}(q, c))}`.
+    r"""``scale`` times the sum over queries of
+    :math:`-\log \frac{\exp(p)}{\exp(p) + \sum_{c \notin mask} \exp(\mathrm{sim}(q, c))}`.
 
     Args:
         query: ``[S, B, d]`` query vectors of ``S`` sides.
@@ -46,8 +49,9 @@ def one_vs_all_loss(
         masks: For each side, (row, column) pairs that do not count, the true answers, by ascending row; a column
             counts from the start of the group.
         similarity: How queries and candidates are compared.
+        scale: A factor. Given here, it costs nothing; a product with the loss is another walk over all gradients.
     """
-    return _OneVsAll.apply(query, table, positive, groups, masks, similarity)
+    return _OneVsAll.apply(query, table, positive, groups, masks, similarity, scale)
 
 
 class _OneVsAll(torch.autograd.Function):
@@ -65,6 +69,7 @@ class _OneVsAll(torch.autograd.Function):
         groups: Sequence[Group],
         masks: Sequence[tuple[Tensor, Tensor]],
         similarity: Similarity,
+        scale: float,
     ) -> Tensor:
         sides, width = len(masks), query.size(-1)
         grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
@@ -82,30 +87,44 @@ class _OneVsAll(torch.autograd.Function):
             # Under autocast the product has fewer bits than the sums and logarithms below need.
             scores = all_scores(vectors, candidates, similarity).to(true.dtype)
             distance = None if similarity == "dot" else scores.neg()
+            masked = []
             for side, (row, column) in enumerate(masks):
-                masked = slice(mask_bounds[side][number], mask_bounds[side][number + 1])
-                scores[row[masked] + (side * count - rows.start), column[masked]] = -torch.inf
+                begin, end = mask_bounds[side][number : number + 2]
+                masked.append((row[begin:end] + (side * count - rows.start)) * size + column[begin:end])
             if limits is not None:
                 unknown = torch.arange(size, device=query.device) >= limits[:, None]
                 scores.view(sides, count, size).masked_fill_(unknown, -torch.inf)
-            peak = torch.maximum(scores.amax(1), true)
-            softmax = scores.sub_(peak[:, None]).exp_()
-            own = (true - peak).exp()
-            total = softmax.sum(1) + own
+            peak, total = masked_softmax(scores, true, torch.cat(masked))
             loss += (total.log() + peak - true).sum()
-            grad_positive[:, rows] = (own / total - 1).view(sides, count)
-            scale = total.reciprocal()
-            by_query = _gradients(softmax, scale, vectors, candidates, distance, similarity, grad_candidates, shared)
+            grad_positive[:, rows] = ((true - peak).exp() / total - 1).mul_(scale).view(sides, count)
+            factor = scale / total
+            by_query = _gradients(scores, factor, vectors, candidates, distance, similarity, grad_candidates, shared)
             grad_query[:, rows] = by_query.view(sides, count, width)
         ctx.save_for_backward(grad_query, grad_table, grad_positive)
-        return loss
+        return loss * scale
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, table, positive = ctx.saved_tensors
-        # In place: a graph is walked once here, and these are ours.
-        return query.mul_(grad), table.mul_(grad), positive.mul_(grad), None, None, None
+        gradients = ctx.saved_tensors
+        if grad.device.type != "cpu" or grad != 1:  # to read it would wait for the device
+            for gradient in gradients:
+                gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
+        return *gradients, None, None, None, None
+
+
+def masked_softmax(scores: Tensor, true: Tensor, masked: Tensor) -> tuple[Tensor, Tensor]:
+    """Turns scores ``[B, N]`` in place into the exponentials of a softmax beside the true answers' scores ``[B]``, with
+    zeros at the ``masked`` places ``row × N + column``. Returns what was subtracted from the scores of each row, its
+    largest score, and the sum of the row with its true answer, ``2 × [B]``."""
+    if native.takes(scores, true, masked) and scores.is_contiguous():
+        peak, total = torch.empty_like(true), torch.empty_like(true)
+        native.call("masked_softmax", scores, true.contiguous(), masked, len(masked), *scores.shape, peak, total)
+        return peak, total
+    scores.view(-1)[masked] = -torch.inf
+    peak = torch.maximum(scores.amax(1), true)
+    scores.sub_(peak[:, None]).exp_()
+    return peak, scores.sum(1) + (true - peak).exp()
 
 
 def _gradients(

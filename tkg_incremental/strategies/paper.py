@@ -16,6 +16,7 @@ from tkg_incremental.strategies.terms import (
     Losses,
     Negatives,
     Replay,
+    Shared,
     TemporalRegularization,
     Term,
 )
@@ -27,12 +28,14 @@ class ReplayOptions:
     r"""How a strategy replays.
 
     Args:
-        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"boundary"``.
+        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"``, ``"boundary"`` or ``"fact"``
+            (:func:`~tkg_incremental.loader.sample_replay`).
         size: Number of replayed quads per step; by default ``per_step`` for each step of the strategy's window.
         window: Number of steps that replayed quads reach back, or ``"all"``; by default the strategy's window.
         negatives: Negatives per query, or ``"all"``.
         weight: Weight :math:`\alpha_3` of the cross-entropy.
-        distill: Weight :math:`\alpha_4` of the distillation; by default 1, or 0 with ``negatives="all"``.
+        distill: Weight :math:`\alpha_4` of the distillation; by default 1, or 0 with ``negatives="all"`` and with
+            negatives that a batch shares.
     """
 
     sampling: ReplaySampling = "uniform"
@@ -42,10 +45,10 @@ class ReplayOptions:
     weight: float = 1.0
     distill: float | None = None
 
-    def term(self, window: int, per_step: int = 1000, shared: bool = False) -> Replay:
+    def term(self, window: int, per_step: int = 1000, shared: Shared = False) -> Replay:
         """The term of a strategy with this window."""
         size = per_step * window if self.size is None else self.size
-        distill = float(self.negatives != "all") if self.distill is None else self.distill
+        distill = float(self.negatives != "all" and shared != "batch") if self.distill is None else self.distill
         view = Replayed(window if self.window is None else self.window, size, self.sampling)
         return Replay(view, self.negatives, shared, self.weight, distill)
 
@@ -56,12 +59,12 @@ class FT(Strategy):
     Args:
         facts: ``"added"`` or ``"all"`` facts of the step.
         negatives: Negatives per query, or ``"all"``.
-        shared: Quads of one time share their negatives.
+        shared: Quads of one time, or of one ``"batch"``, share their negatives.
         weight: Weight :math:`\alpha_1`.
     """
 
     def __init__(
-        self, facts: str = "added", negatives: Negatives = 500, shared: bool = False, weight: float = 1.0
+        self, facts: str = "added", negatives: Negatives = 500, shared: Shared = False, weight: float = 1.0
     ) -> None:
         super().__init__([_current(facts, negatives, shared, weight)], "FT")
 
@@ -72,7 +75,7 @@ class TR(Strategy):
     Args:
         facts: ``"added"`` or ``"all"`` facts of the step.
         negatives: Negatives per query, or ``"all"``.
-        shared: Quads of one time share their negatives.
+        shared: Quads of one time, or of one ``"batch"``, share their negatives.
         weight: Weight :math:`\alpha_1`.
         regularization: Weight :math:`\alpha_5`.
     """
@@ -81,7 +84,7 @@ class TR(Strategy):
         self,
         facts: str = "added",
         negatives: Negatives = 500,
-        shared: bool = False,
+        shared: Shared = False,
         weight: float = 1.0,
         regularization: float = 1.0,
     ) -> None:
@@ -95,7 +98,7 @@ class TIE(Strategy):
     Args:
         facts: ``"added"`` or ``"all"`` facts of the step.
         negatives: Negatives per query for current facts, or ``"all"``.
-        shared: Quads of one time share their negatives.
+        shared: Quads of one time, or of one ``"batch"``, share their negatives.
         replay: Replay of past quads; :obj:`None` switches it off.
         deletion: Weight :math:`\alpha_2` of the deleted facts; 0 switches them off.
         window: Number of steps that deleted facts reach back, and replayed ones by default.
@@ -107,7 +110,7 @@ class TIE(Strategy):
         self,
         facts: str = "added",
         negatives: Negatives = 500,
-        shared: bool = False,
+        shared: Shared = False,
         replay: ReplayOptions | None = ReplayOptions(),  # noqa: B008 (frozen)
         deletion: float = 1.0,
         window: int = 10,
@@ -200,7 +203,7 @@ def _dense(gradient: Tensor | None, parameter: Tensor) -> Tensor:
     return gradient.to_dense() if gradient.is_sparse else gradient
 
 
-def _current(facts: str, negatives: Negatives, shared: bool, weight: float) -> CrossEntropy:
+def _current(facts: str, negatives: Negatives, shared: Shared, weight: float) -> CrossEntropy:
     views = {"added": Added(), "all": Current()}
     if facts not in views:
         raise ValueError(f"facts must be 'added' or 'all' (got {facts!r})")

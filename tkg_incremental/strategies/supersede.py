@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tkg_incremental.metrics import Evaluator, hits_at, reciprocal_rank_difference
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.strategies.contrast import Contrast, UnlikelihoodLoss
 from tkg_incremental.strategies.paper import ReplayOptions
 from tkg_incremental.strategies.strategy import Strategy
-from tkg_incremental.strategies.terms import CrossEntropy, Negatives, TemporalRegularization, Term
+from tkg_incremental.strategies.terms import CrossEntropy, Negatives, Shared, TemporalRegularization, Term
 from tkg_incremental.strategies.views import Added, Current, Deleted, Successors
 
 
@@ -27,8 +29,11 @@ class Supersede(Strategy):
         window: Number of steps that deleted facts reach back, and replayed ones by default.
         contrast: Weight of the contrast; 0 leaves it out.
         rivals: Replaced facts per query that a fact is contrasted with at a time.
-        unlikelihood: Weight of :class:`UnlikelihoodLoss` for deleted facts without a successor; 0 leaves it out.
+        unlikelihood: Weight of :class:`UnlikelihoodLoss` for deleted facts; 0 leaves it out.
+        unlikelihood_of: ``"unreplaced"``: of deleted facts without a successor; ``"all"``: of all deleted facts.
+        unlikelihood_negatives: Negatives per query of deleted facts. With more, deleted facts need not fall as low.
         regularization: Weight of the temporal regularization.
+        shared: Negatives of one time, or of one ``"batch"``, are shared.
     """
 
     validation_metric = "C@10 + RRD"
@@ -44,19 +49,26 @@ class Supersede(Strategy):
         contrast: float = 8.0,
         rivals: int = 4,
         unlikelihood: float = 0.0,
+        unlikelihood_of: Literal["unreplaced", "all"] = "unreplaced",
+        unlikelihood_negatives: int = 50,
         regularization: float = 1.0,
+        shared: Shared = False,
     ) -> None:
-        terms: list[Term] = [CrossEntropy(Added(repeats), negatives)]
+        if unlikelihood_of not in ("unreplaced", "all"):
+            raise ValueError(f"unlikelihood_of must be 'unreplaced' or 'all' (got {unlikelihood_of!r})")
+        terms: list[Term] = [CrossEntropy(Added(repeats), negatives, shared)]
         if regularization:
             terms.append(TemporalRegularization(regularization))
         if current_negatives:
-            terms.append(CrossEntropy(Current(current_limit), current_negatives, name="CE current"))
+            terms.append(CrossEntropy(Current(current_limit), current_negatives, shared, name="CE current"))
         if contrast:
             terms.append(Contrast(Successors(window), window, rivals, contrast))
         if unlikelihood:
-            terms.append(UnlikelihoodLoss(Deleted(window, unreplaced=True), weight=unlikelihood))
+            unreplaced = unlikelihood_of == "unreplaced"
+            view = Deleted(window, unreplaced=unreplaced)
+            terms.append(UnlikelihoodLoss(view, unlikelihood_negatives, unlikelihood, open_only=unreplaced))
         if replay is not None:
-            terms.append(replay.term(window, per_step=600))
+            terms.append(replay.term(window, per_step=600, shared=shared))
         super().__init__(terms, "Supersede")
 
     def validate(self, evaluator: Evaluator, model: TKGModel, time: int) -> float:

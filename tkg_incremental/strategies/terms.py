@@ -18,6 +18,8 @@ from tkg_incremental.strategies.views import Added, Deleted, Replayed, View
 Losses = dict[str, Tensor]
 #: Number of negatives per query, or all known entities that are no true answer.
 Negatives = int | Literal["all"]
+#: Whether quads share their negatives: those of one time, or all of a batch.
+Shared = bool | Literal["batch"]
 
 
 class Term:
@@ -57,9 +59,13 @@ class Term:
 
 
 def draw_negatives(
-    negatives: Negatives, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator, shared: bool
+    negatives: Negatives, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator, shared: Shared
 ) -> Candidates | None:
-    return None if negatives == "all" else sampler.draw(quads, negatives, generator, shared)
+    if negatives == "all":
+        return None
+    if shared == "batch":
+        return sampler.draw_for_batch(quads, negatives, generator)
+    return sampler.draw(quads, negatives, generator, shared)
 
 
 def count_examples(negatives: Negatives, quads: int, known: int) -> int:
@@ -84,14 +90,15 @@ class CrossEntropy(Term):
     Args:
         view: Quads to learn.
         negatives: Negatives per query, or ``"all"``.
-        shared: Quads of one time share their negatives.
+        shared: Quads of one time share their negatives; with ``"batch"``, all quads of a batch do, for models whose
+            entities do not depend on time: a matrix product, and an estimate of ``negatives="all"``.
         weight: :math:`\alpha_1`.
         name: Name of the loss.
     """
 
     view: View | None = field(default_factory=Added)
     negatives: Negatives = 500
-    shared: bool = False
+    shared: Shared = False
     weight: float = 1.0
     name: str = "CE"
 
@@ -105,18 +112,22 @@ class CrossEntropy(Term):
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert encoded is not None
-        return {self.name: self.weight * cross_entropy(encoded) / len(encoded.quads)}
+        return {self.name: cross_entropy(encoded, self.weight / len(encoded.quads))}
 
     def num_examples(self, quads: int, known: int) -> int:
         return count_examples(self.negatives, quads, known)
 
 
-def cross_entropy(encoded: EncodedTerm) -> Tensor:
-    """Softmax cross-entropy summed over both queries of all quads; against all known entities if none were drawn."""
+def cross_entropy(encoded: EncodedTerm, scale: float = 1.0) -> Tensor:
+    """``scale`` times the softmax cross-entropy summed over both queries of all quads; against all known entities if
+    none were drawn."""
     if encoded.candidates is None:
-        return encoded.one_vs_all_loss()
+        return encoded.one_vs_all_loss(scale)
+    if encoded.candidates.for_batch:
+        return encoded.batch_loss(scale)
     logits = encoded.logits()
-    return F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long, device=logits.device), reduction="sum")
+    true = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
+    return scale * F.cross_entropy(logits, true, reduction="sum")
 
 
 @dataclass
@@ -148,14 +159,15 @@ class Replay(Term):
     Args:
         view: Quads to replay.
         negatives: Negatives per query, or ``"all"``, which needs ``distill=0``.
-        shared: Quads of one time share their negatives.
+        shared: Quads of one time share their negatives; with ``"batch"``, as in :class:`CrossEntropy`, which needs
+            ``distill=0``.
         weight: :math:`\alpha_3`.
         distill: :math:`\alpha_4`; with 0 the previous model is not evaluated.
     """
 
     view: View | None = field(default_factory=Replayed)
     negatives: Negatives = 50
-    shared: bool = False
+    shared: Shared = False
     weight: float = 1.0
     distill: float = 1.0
 
@@ -163,8 +175,8 @@ class Replay(Term):
         check_negatives(self.negatives)
         check_weight("weight", self.weight)
         check_weight("distill", self.distill)
-        if self.negatives == "all" and self.distill:
-            raise ValueError(f"distill must be 0 with negatives='all' (got {self.distill})")
+        if (self.negatives == "all" or self.shared == "batch") and self.distill:
+            raise ValueError(f"distill must be 0 with negatives='all' or shared='batch' (got {self.distill})")
         self.loss_names = ("RCE", "RKD") if self.distill else ("RCE",)
 
     def draw(self, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator) -> Candidates | None:
@@ -173,8 +185,8 @@ class Replay(Term):
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert encoded is not None
         count = len(encoded.quads)
-        if encoded.candidates is None:
-            return {"RCE": self.weight * encoded.one_vs_all_loss() / count}
+        if encoded.candidates is None or encoded.candidates.for_batch:
+            return {"RCE": cross_entropy(encoded, self.weight / count)}
         log_q = encoded.logits().log_softmax(1)
         losses = {"RCE": -self.weight * log_q[:, 0].sum() / count}
         if self.distill:

@@ -131,7 +131,7 @@ class Replayed(View):
     Args:
         window: Number of steps back, or ``"all"``.
         size: Number of quads.
-        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"`` or ``"boundary"``.
+        sampling: ``"uniform"``, ``"frequency"``, ``"inverse"``, ``"boundary"`` or ``"fact"``.
     """
 
     window: Reach = 10
@@ -146,7 +146,7 @@ class Replayed(View):
         if self.sampling not in SAMPLINGS:
             raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)} (got {self.sampling!r})")
 
-    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor | LazyQuads:
         window = max(1, time) if self.window == "all" else self.window
         return sample_replay(timeline, time, window, self.size, self.sampling, generator)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from tkg_incremental.strategies.regularizers import N3, TemporalSmoothness
-from tkg_incremental.strategies.terms import Negatives, Term, check_negatives, check_weight
+from tkg_incremental.strategies.terms import Negatives, Shared, Term, check_negatives, check_weight
 
 OPTIMIZERS = ("rowwise", "published", "adagrad")
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -95,7 +95,7 @@ class BaseSettings:
         seed: Seed of the base model; by default the run's, so that runs of several seeds can share a base model.
         negatives: Negatives per query, or ``"all"``. ``"auto"`` takes all, unless there are too many steps to encode
             the entities at each of them, or the tables are sharded; then it takes 50.
-        shared: Quads of one time share their negatives.
+        shared: Quads of one time, or of one ``"batch"``, share their negatives.
         candidates: What the facts are scored against: entities known at the ``"own"`` step of a fact, as in the paper,
             or at the ``"last"`` step of the base model, as in the released code.
         visits: Number of quads per fact and epoch, at steps drawn from its interval. :obj:`None` for every quad, the
@@ -106,7 +106,7 @@ class BaseSettings:
     learning: LearningSettings | None = None
     seed: int | None = None
     negatives: Negatives | Literal["auto"] = "auto"
-    shared: bool = False
+    shared: Shared = False
     candidates: Literal["own", "last"] = "own"
     visits: int | Literal["auto"] | None = "auto"
 
