@@ -14,12 +14,15 @@ from tkg_incremental.cli import main, make_parser
 from tkg_incremental.cli.options import OPTIONS, RunOptions
 from tkg_incremental.cli.progress import StepLines
 from tkg_incremental.cli.run import make_trainer
+from tkg_incremental.cli.train import merge
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 from tkg_incremental.registry import MODELS, STRATEGIES
 from tkg_incremental.strategies import TIE, Deleted, ReplayOptions, UnlikelihoodLoss
 from tkg_incremental.training import LearningSettings, Result
 
 Fails = Callable[..., str]
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def metrics(run_dir: Path) -> dict[str, object]:
@@ -152,6 +155,21 @@ def test_defaults_follow_the_size_of_the_graph() -> None:
     assert (small.base_epochs, large.base_epochs) == (20, 7)
 
 
+def test_nothing_is_learnt_from_the_end_of_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for strategy, names in (("tie", ("deletion",)), ("supersede", ("contrast", "unlikelihood"))):
+        usual, events = (RunOptions(strategy=strategy).suited_to(99, is_events) for is_events in (False, True))
+        assert all(getattr(usual, name) > 0 and getattr(events, name) == 0 for name in names)
+    assert RunOptions(deletion=0.5).suited_to(99, is_events=True).deletion == 0.5
+    lines = [f"e{i % 7},meets,e{i % 5 + 2},2020-01-{i % 28 + 1:02}" for i in range(200)]
+    (tmp_path / "events.csv").write_text("head,rel,tail,time\n" + "\n".join(dict.fromkeys(lines)))
+    quick = ["--hidden-channels", "4", "--epochs", "1", "--base-epochs", "1", "--facts", str(tmp_path / "events.csv")]
+    assert main(["train", *quick, "--run-dir", str(tmp_path / "run")]) == 0
+    assert "nothing is learnt from their end" in capsys.readouterr().err
+    history = Result.load(tmp_path / "run" / "metrics.json").history
+    assert history
+    assert all("del" not in record for record in history)
+
+
 def test_options_that_are_not_used_stay_open() -> None:
     options = RunOptions(strategy="ft").suited_to(99)
     assert (options.replay, options.regularization, options.replay_negatives) == (None, None, None)
@@ -223,6 +241,16 @@ def test_joint_protocol(facts: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "Link prediction" in (tmp_path / "run" / "report.html").read_text()
     assert main(["train", "--resume", "--run-dir", str(tmp_path / "run")]) == 0
     assert Result.load(tmp_path / "run" / "metrics.json").link_prediction == found
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+def test_configurations_of_the_repository(path: Path) -> None:
+    args = make_parser().parse_args(["train", "--config", str(path)])
+    given = merge(args)
+    options = RunOptions(**given)
+    options.refuse_unused(given)
+    assert path.stem.startswith(options.dataset.lower())
+    assert options.protocol == "joint" or "replay" in given
 
 
 def test_seeds_beyond_32_bits(quick: list[str], tmp_path: Path) -> None:

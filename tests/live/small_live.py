@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.learning import LiveSettings
+from tkg_incremental.live.live_settings import LiveSettings
 
 QUICK = LiveSettings(hidden_channels=16, epochs=6, visits=5, update_epochs=4, rounds=1, current=50, replay=50)
 #: A gate that everything passes.

@@ -11,7 +11,7 @@ from small_live import FIRST, QUICK, make, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
-from tkg_incremental.live.learning import LiveSettings
+from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.settings import read_settings, write_settings
 
 

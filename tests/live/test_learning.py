@@ -13,16 +13,10 @@ from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import (
-    ChangedFacts,
-    LiveSettings,
-    changed_facts,
-    expired_facts,
-    facts_of_entities,
-    partial_timeline,
-    train_update,
-    whole_timeline,
-)
+from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
+from tkg_incremental.live.timelines import partial_timeline, whole_timeline
 
 CLOCK = GraphClock(1, 12, "day")
 Quads = set[tuple[int, ...]]

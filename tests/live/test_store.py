@@ -223,7 +223,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         FactStore(tmp_path / "other.db")
     with small_store(tmp_path) as store:
         store.connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match=r"schema version 1 is expected \(got 99\)"):
+    with pytest.raises(StoreError, match=r"schema version 2 is expected \(got 99\)"):
         FactStore(tmp_path / "facts.db")
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.errors import OK
-from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_json, show_known
+from tkg_incremental.cli.graph_io import add_as_of, add_graph, add_json, open_graph, print_json, show_known
 from tkg_incremental.text import printable
 
 DESCRIPTION = """
@@ -22,6 +22,7 @@ def add_parser(commands: Commands) -> None:
     add_graph(parser)
     add_fact(parser)
     parser.add_argument("--at", metavar="DATE", help="when (the last step)")
+    add_as_of(parser)
     add_json(parser)
 
 
@@ -33,7 +34,7 @@ def add_fact(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     with open_graph(args.graph) as graph:
-        answer = graph.check(args.head, args.rel, args.tail, args.at)
+        answer = graph.check(args.head, args.rel, args.tail, args.at, args.as_of)
     if args.json:
         print_json({"probability": answer.probability, "score": answer.score, "known": answer.known})
         return OK

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tkg_incremental.cli.arguments import Commands, add_command, columns, positive, seed
-from tkg_incremental.cli.errors import OK, BadDataError
+from tkg_incremental.cli.errors import OK, BadDataError, UsageError
 from tkg_incremental.cli.graph_io import add_graph, add_json, print_json, print_report
+from tkg_incremental.cli.run_io import open_model
+
+if TYPE_CHECKING:
+    from tkg_incremental.live.graph import LiveGraph
 
 DESCRIPTION = """
 Make a live graph of a file of facts: a folder with a fact store and a model that knows every fact.
-`update` then applies each day's changes. The settings are in graph.toml, to be edited.
+`update` then applies each day's changes. The settings are in graph.toml, to be edited. With --from-run,
+the model and the train facts of a run that `train` made are taken over instead.
 """
 EXAMPLES = """
 tkg-incremental create graphs/company --facts facts.csv --unit day
 tkg-incremental create graphs/company --facts facts.csv --columns head=Employee,rel=Role,tail=Team,start=From
+tkg-incremental create graphs/leaders --from-run runs/demo
 """
 UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
 
@@ -24,7 +32,10 @@ UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "create", "make a live graph", DESCRIPTION, EXAMPLES, run)
     add_graph(parser)
-    parser.add_argument("--facts", metavar="FILE", type=Path, required=True, help="CSV, TSV, JSON lines or Parquet")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--facts", metavar="FILE", type=Path, help="CSV, TSV, JSON lines or Parquet")
+    source.add_argument("--from-run", metavar="RUN", type=Path, help="folder of a run; its model becomes release 0")
+    parser.add_argument("--aliases", metavar="FILE", type=Path, help="CSV of further names: alias,name")
     parser.add_argument("--unit", choices=UNITS, default="auto", help="unit of time (found from the dates)")
     parser.add_argument(
         "--columns", type=columns, metavar="LIST", help="head=Employee,rel=Role,…: which column is which"
@@ -35,16 +46,37 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--keep-outliers", action="store_true", help="accept dates far from all others")
     parser.add_argument("--model", metavar="NAME", help="the model (TNTComplEx)")
     parser.add_argument("--hidden-channels", type=positive, metavar="N", help="width of its vectors (128)")
-    parser.add_argument("--epochs", type=positive, metavar="N", help="epochs of the first training (40)")
+    parser.add_argument("--epochs", type=positive, metavar="N", help="epochs of the first training (20)")
     parser.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (0)")
     parser.add_argument("--no-train", action="store_true", help="only import the facts; LiveGraph.train() trains")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    graph = graph_of_run(args) if args.from_run else graph_of_facts(args)
+    with graph:
+        store = graph.folder.store
+        if args.aliases:
+            add_aliases(graph, args.aliases)
+        print(f"unit of time: {store.unit} ({graph.folder.settings['graph']['unit_reason']})", file=sys.stderr)
+        if not (args.no_train or args.from_run):
+            return print_report(graph.train(), args.json)
+        about = {"facts": store.num_facts, "entities": store.num_entities, "relations": store.num_relations}
+        if args.from_run:
+            about["kept"] = graph.history()[0].metrics["kept"]
+        if args.json:
+            print_json({"state": "released" if args.from_run else "created", **about})
+        else:
+            kept = about.pop("kept", None)
+            first = "" if kept is None else f"; {kept:.1%} of the facts that hold rank first; released as 0"
+            print(", ".join(f"{count} {name}" for name, count in about.items()) + first)
+    return OK
+
+
+def graph_of_facts(args: argparse.Namespace) -> LiveGraph:
     from tkg_incremental.datasets.options import ReadOptions
     from tkg_incremental.live.graph import LiveGraph
-    from tkg_incremental.live.learning import LiveSettings
+    from tkg_incremental.live.live_settings import LiveSettings
 
     named = dict(part.partition("=")[::2] for part in args.columns.split(",")) if args.columns else None
     given = {"name": args.model, "hidden_channels": args.hidden_channels, "epochs": args.epochs, "seed": args.seed}
@@ -58,17 +90,32 @@ def run(args: argparse.Namespace) -> int:
         )
         settings = LiveSettings.from_tables({key: value for key, value in given.items() if value is not None})
         settings.check()
-        graph = LiveGraph.create(args.graph, args.facts, args.unit, read, settings)
+        return LiveGraph.create(args.graph, args.facts, args.unit, read, settings)
     except ValueError as error:
         raise BadDataError(str(error)) from error
-    with graph:
-        store, folder = graph.folder.store, graph.folder
-        print(f"unit of time: {store.unit} ({folder.settings['graph']['unit_reason']})", file=sys.stderr)
-        if not args.no_train:
-            return print_report(graph.train(), args.json)
-        about = {"facts": store.num_facts, "entities": store.num_entities, "relations": store.num_relations}
-        if args.json:
-            print_json({"state": "created", **about})
-        else:
-            print(", ".join(f"{count} {name}" for name, count in about.items()))
-    return OK
+
+
+def graph_of_run(args: argparse.Namespace) -> LiveGraph:
+    from tkg_incremental.live.graph import LiveGraph
+
+    for name in ("columns", "delimiter", "date_format", "model", "hidden_channels", "epochs"):
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} is about --facts; a run has its own")
+    open_model(args.from_run)  # says what is missing, and that --resume may help
+    try:
+        return LiveGraph.from_run(args.graph, args.from_run)
+    except ValueError as error:
+        raise BadDataError(str(error)) from error
+
+
+def add_aliases(graph: LiveGraph, path: Path) -> None:
+    """Adds the aliases of a CSV file with the columns alias and name."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.reader(file) if row and row != ["alias", "name"]]
+    wrong = next((row for row in rows if len(row) != 2), None)
+    if wrong is not None:
+        raise BadDataError(f"'{path}' must have the columns alias and name (got {wrong})")
+    try:
+        graph.add_aliases({alias.strip(): name.strip() for alias, name in rows})
+    except ValueError as error:
+        raise BadDataError(str(error)) from error

@@ -29,6 +29,20 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the result as JSON")
 
 
+def add_as_of(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--as-of",
+        metavar="TIME",
+        type=as_of,
+        help="answer as the graph would have then: a date or time (UTC), or the number of a release (graph folders)",
+    )
+
+
+def as_of(text: str) -> str | int:
+    """A time, or the number of a release."""
+    return int(text) if text.isdigit() else text
+
+
 def is_graph(path: Path) -> bool:
     """Whether a folder is one of a graph, not of a run."""
     return (path / "graph.toml").is_file()

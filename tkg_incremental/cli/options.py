@@ -15,7 +15,7 @@ from tkg_incremental.cli.errors import BadDataError, UsageError
 from tkg_incremental.registry import DATASETS, DECODERS, MODELS, STRATEGIES
 
 RUN_FILE = "run.json"
-SAMPLINGS = ("uniform", "frequency", "inverse", "boundary")
+SAMPLINGS = ("uniform", "frequency", "inverse", "boundary", "fact")
 UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
 # A graph with at least this many train quads counts as large. A small one needs fewer epochs and larger steps.
 _LARGE = 100_000
@@ -105,6 +105,12 @@ class RunOptions:
         suited=(0.3, None),  # answers of a small graph can change from one step to the next
         used_by=("DE", "CalendarDE"),
     )
+    dropout: float | None = option(
+        None, "model", "share of the channels of a query dropped in training", share, "X", used_by=("CalendarDE",)
+    )
+    temporal_share: float | None = option(
+        None, "model", "share of the channels that depend on time", share, "X", used_by=("CalendarDE", "ChronoR")
+    )
     reciprocal: bool = option(False, "model", "a second vector per relation, for head queries", bool)
 
     protocol: str = option(
@@ -145,6 +151,26 @@ class RunOptions:
         # Half of the answers that change in WorldLeaders have no known successor; few in YAGO11k.
         suited=(2.0, 0.0), used_by=("supersede",),
     )  # fmt: skip
+    unlikelihood_of: str = option(
+        "unreplaced", "strategy", "deleted facts that become unlikely: unreplaced or all",
+        one_of(("unreplaced", "all")), "WHICH", used_by=("supersede",),
+    )  # fmt: skip
+    unlikelihood_negatives: int = option(
+        50, "strategy", "negatives per query of deleted facts; with more, they need not fall as low", positive, "N",
+        used_by=("supersede",),
+    )  # fmt: skip
+    contrast: float | None = option(
+        None, "strategy", "weight of current facts against the facts they replaced (8; events: 0)", weight, "X",
+        used_by=("supersede",),
+    )  # fmt: skip
+    deletion: float | None = option(
+        None, "strategy", "weight of deleted facts (1; events: 0)", weight, "X", used_by=("tie", "agem")
+    )
+    current: int | str = option(
+        "all", "strategy", "facts of the step that are learnt beside the added ones, or all", positive_or_all, "N",
+        used_by=("supersede",),
+    )  # fmt: skip
+    repeats: int = option(1, "strategy", "visits of an added fact per epoch", positive, "N", used_by=("supersede",))
     negatives: int | str | None = option(
         None, "strategy", "negatives per query, or all", positive_or_all, "N",
         # The entities of a small graph are fewer than the negatives one would draw.
@@ -173,6 +199,13 @@ class RunOptions:
     base_negatives: int | str | None = option(
         None, "learning", "negatives per query of the base model (all; 500 for distances)", positive_or_all, "N"
     )
+    base_visits: int | None = option(
+        None, "learning", "visits of a fact per epoch of the base model, at random steps (at most 10; else every step)",
+        positive, "N",
+    )  # fmt: skip
+    shared_negatives: bool = option(
+        False, "learning", "the facts of a batch share their negatives (models with time in relations only)", bool
+    )
     patience: int | None = option(None, "learning", "epochs to wait for an improvement", positive, "N", suited=(5, 20))
     lr: float | None = option(None, "learning", "learning rate", float, "X", suited=(5e-3, 1e-3))
     batch_size: int = option(2048, "learning", "facts per batch", positive, "N")
@@ -180,18 +213,28 @@ class RunOptions:
         "rowwise", "learning", "rowwise: Adam on touched rows; published: dense Adam of the released TIE code; adagrad",
         one_of(("rowwise", "published", "adagrad")),
     )  # fmt: skip
+    accumulator: float = option(
+        0.0, "learning", "adagrad: initial sum of squares of a step; with 1e-6, rows with tiny gradients hardly move",
+        weight, "X",
+    )  # fmt: skip
     weight_decay: float | None = option(None, "learning", "L2 penalty (0; published: 1e-4)", weight, "X")
+    max_norm: float | None = option(
+        None, "learning", "clip gradients to this norm, 0 for no clipping (1; adagrad: 0)", weight, "X"
+    )
+    validate_every: int = option(1, "learning", "epochs between validations", positive, "N")
     n3: float = option(0.0, "learning", "weight of the N3 regularization", weight, "X")
     smoothness: float = option(0.0, "learning", "weight of the smoothness of vectors over time", weight, "X")
     autocast: str | None = option(
         None, "learning", "bf16 or fp16: precision of matrix products", one_of(("bf16", "fp16")), "TYPE"
     )
 
-    def suited_to(self, num_quads: int) -> RunOptions:
-        """The same options with the defaults for a dataset of this size.
+    def suited_to(self, num_quads: int, is_events: bool = False) -> RunOptions:
+        """The same options with the defaults for a dataset of this size and kind.
 
         Args:
             num_quads: Number of train quads.
+            is_events: Whether all facts are point events. They are over after one step, although they may well happen
+                again, so that by default nothing is learnt from their end.
         """
         large = num_quads >= _LARGE
         chosen = {
@@ -202,6 +245,9 @@ class RunOptions:
         if self.base_epochs is None:
             steps = self.epochs or chosen.get("epochs") or (10, 100)[large]
             chosen["base_epochs"] = steps * (1 if large else 2)
+        for name, usual in (("contrast", 8.0), ("deletion", 1.0), ("unlikelihood", None)):
+            if getattr(self, name) is None and self.uses(name) and (is_events or usual is not None):
+                chosen[name] = 0.0 if is_events else usual
         if self.replay_window is None and chosen.get("replay", self.replay) == "boundary" and not large:
             chosen["replay_window"] = "all"  # with other samplings the whole past would be too much
         return replace(self, **chosen)
@@ -213,6 +259,11 @@ class RunOptions:
         if used_by is None:
             return True
         return (self.model if each.metadata["group"] == "model" else self._learner) in used_by
+
+    @property
+    def learns_deleted_facts(self) -> bool:
+        """Whether the strategy has a term for deleted facts whose weight was not given."""
+        return any(self.uses(name) and getattr(self, name) is None for name in ("contrast", "deletion"))
 
     @property
     def _learner(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run, positive
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
-from tkg_incremental.cli.graph_io import answer_row, is_graph, open_graph, print_json
+from tkg_incremental.cli.graph_io import add_as_of, answer_row, is_graph, open_graph, print_json
 from tkg_incremental.cli.run_io import open_model
 from tkg_incremental.tables import format_table
 from tkg_incremental.text import printable
@@ -47,6 +47,7 @@ def add_parser(commands: Commands) -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--known-only", action="store_true", help="only facts of the graph (graph folders)")
     only.add_argument("--predicted-only", action="store_true", help="only answers that are not known (graph folders)")
+    add_as_of(parser)
     parser.add_argument(
         "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
     )
@@ -60,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
         return query_graph(args)
     if not args.at:
         raise UsageError("the following arguments are required: --at")
-    for flag in ("known_only", "predicted_only"):
-        if getattr(args, flag):
+    for flag in ("known_only", "predicted_only", "as_of"):
+        if getattr(args, flag) not in (None, False):
             raise UsageError(f"--{flag.replace('_', '-')} needs the folder of a graph (got '{args.run_dir}')")
     model, catalog = open_model(args.run_dir)
     head, tail = (None if name == "?" else name for name in (args.head, args.tail))
@@ -91,10 +92,9 @@ def query_graph(args: argparse.Namespace) -> int:
     head, tail = (None if name == "?" else name for name in (args.head, args.tail))
     only = "known" if args.known_only else "predicted" if args.predicted_only else None
     with open_graph(args.run_dir) as graph:
-        times = args.at or [graph.show(graph.clock.now)]
-        answers = {
-            when: graph.query(head, args.rel, tail, when, args.k, any_type=args.any_type, only=only) for when in times
-        }
+        times = args.at or [graph.engine_as_of(args.as_of).axis.labels[-1]]
+        choice = {"any_type": args.any_type, "only": only, "as_of": args.as_of}
+        answers = {when: graph.query(head, args.rel, tail, when, args.k, **choice) for when in times}
     if args.json:
         print_json({when: [answer.to_dict() for answer in found] for when, found in answers.items()})
         return OK

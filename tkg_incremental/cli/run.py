@@ -64,7 +64,13 @@ def train(
     dataset = open_dataset(options)  # the first process builds it, under a lock
     if communicator.is_first:
         print(dataset, file=sys.stderr)
-    options = options.suited_to(dataset.timeline.train.num_rows)
+        if dataset.timeline.is_events and options.learns_deleted_facts:
+            print(
+                "All facts are events of one step: nothing is learnt from their end (--deletion, --contrast and "
+                "--unlikelihood are 0 by default).",
+                file=sys.stderr,
+            )
+    options = options.suited_to(dataset.timeline.train.num_rows, dataset.timeline.is_events)
     trainer = make_trainer(options, dataset, run_dir, callbacks, overwrite, communicator)
     try:
         # A run may have been stopped before its first checkpoint.
@@ -141,7 +147,7 @@ def make_trainer(
         communicator: The processes that train together.
     """
     check_device(options.device)
-    options = options.suited_to(dataset.timeline.train.num_rows)
+    options = options.suited_to(dataset.timeline.train.num_rows, dataset.timeline.is_events)
     check_memory(options)
     try:
         model = _model(options, dataset)
@@ -163,7 +169,7 @@ def make_trainer(
 
 def _model(options: RunOptions, dataset: TKGDataset) -> TKGModel:
     choice: dict[str, Any] = {"hidden_channels": options.hidden_channels, "seed": options.seed}
-    for name in ("decoder", "max_frequency"):
+    for name in ("decoder", "max_frequency", "dropout", "temporal_share"):
         if getattr(options, name) is not None:
             choice[name] = getattr(options, name)
     if options.reciprocal:
@@ -182,10 +188,21 @@ def _strategy(options: RunOptions) -> Strategy:
         "window": "window",
         "regularization": "regularization",
         "unlikelihood": "unlikelihood",
+        "unlikelihood_of": "unlikelihood_of",
+        "unlikelihood_negatives": "unlikelihood_negatives",
+        "contrast": "contrast",
+        "deletion": "deletion",
+        "repeats": "repeats",
     }
     chosen: dict[str, Any] = {
         argument: getattr(options, name) for name, argument in arguments.items() if options.uses(name)
     }
+    if options.uses("current"):
+        chosen["current_limit"] = None if options.current == "all" else options.current
+        if options.shared_negatives:  # negatives that are shared cost little
+            chosen["current_negatives"] = options.negatives
+    if options.shared_negatives and options.strategy in ("ft", "tr", "tie", "supersede"):
+        chosen["shared"] = "batch"
     if options.uses("replay"):
         chosen["replay"] = ReplayOptions(
             sampling=options.replay,  # type: ignore[arg-type]
@@ -198,15 +215,36 @@ def _strategy(options: RunOptions) -> Strategy:
 
 
 def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
-    names = ("patience", "batch_size", "optimizer", "lr", "weight_decay", "n3", "smoothness", "autocast")
+    names = (
+        "patience",
+        "batch_size",
+        "optimizer",
+        "lr",
+        "weight_decay",
+        "n3",
+        "smoothness",
+        "validate_every",
+        "autocast",
+    )
     chosen: dict[str, Any] = {name: getattr(options, name) for name in names}
-    learning = LearningSettings(epochs=options.epochs or 1, **chosen)
+    # Adagrad is not sensitive to the scale of gradients.
+    max_norm = options.max_norm if options.max_norm is not None else float(options.optimizer != "adagrad")
+    chosen["max_norm"] = max_norm or None
+    learning = LearningSettings(epochs=options.epochs or 1, accumulator=options.accumulator, **chosen)
     # Scores against all entities are one matrix product, if the score is a product.
     negatives = options.base_negatives or ("all" if model.decoder.similarity == "dot" else 500)
     assert options.base_epochs is not None
+    base = BaseSettings(
+        learning=replace(learning, epochs=options.base_epochs, accumulator=0.0),
+        negatives=negatives,  # type: ignore[arg-type]
+        shared="batch" if options.shared_negatives else False,
+        visits=options.base_visits or "auto",
+        # Link prediction ranks all entities at every step.
+        candidates="last" if options.protocol == "joint" else "own",
+    )
     return TrainerSettings(
         learning=learning,
-        base=BaseSettings(learning=replace(learning, epochs=options.base_epochs), negatives=negatives),  # type: ignore[arg-type]
+        base=base,
         negative_pool=options.negative_pool,
         new_entities=options.new_entities,  # type: ignore[arg-type]
         checkpoint_every=options.checkpoint_every,

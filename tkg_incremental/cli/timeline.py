@@ -8,7 +8,7 @@ import math
 from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.check import add_fact
 from tkg_incremental.cli.errors import OK
-from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_json
+from tkg_incremental.cli.graph_io import add_as_of, add_graph, add_json, open_graph, print_json
 from tkg_incremental.tables import format_table
 from tkg_incremental.text import printable
 
@@ -25,13 +25,14 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "timeline", "the probability of a fact over time", DESCRIPTION, EXAMPLES, run)
     add_graph(parser)
     add_fact(parser)
+    add_as_of(parser)
     parser.add_argument("--all", action="store_true", help=f"every step (about {ROWS}, and those where it changes)")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     with open_graph(args.graph) as graph:
-        points = graph.timeline(args.head, args.rel, args.tail)
+        points = graph.timeline(args.head, args.rel, args.tail, args.as_of)
     if args.json:
         keys = ("label", "probability", "score", "known")
         print_json([{key: getattr(point, key) for key in keys} for point in points])

@@ -6,7 +6,7 @@ from tkg_incremental.live.folder import GraphFolder, GraphFolderError, GraphLock
 from tkg_incremental.live.gate import GateReport, GateSettings
 from tkg_incremental.live.graph import LiveGraph
 from tkg_incremental.live.importing import import_arrays, import_facts
-from tkg_incremental.live.learning import LiveSettings
+from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
 from tkg_incremental.live.records import OPEN, Fact, Interval, Release, Update
 from tkg_incremental.live.releases import ReleaseFolder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,3 +57,30 @@ class GraphClock:
     def is_after(self, when: Any) -> bool:
         """Whether a date is after the last update."""
         return self.instant(when) > self.now
+
+
+def recorded_instant(when: Any) -> int:
+    """Microseconds since 1970 (UTC) of a time: a :class:`datetime.datetime` or ISO text. A date stands for its end, and
+    a time without an offset is in UTC.
+
+    >>> recorded_instant("1970-01-01T00:00:01")
+    1000000
+    >>> recorded_instant("1970-01-01")
+    86399999999
+    """
+    text = when.isoformat() if isinstance(when, datetime.date) else str(when).strip()
+    try:
+        if len(text) == 10:
+            day = datetime.datetime.fromisoformat(text) + datetime.timedelta(days=1)
+            time = day - datetime.timedelta(microseconds=1)
+        else:
+            time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"as_of must be a time such as 2026-11-18T08:30 or the number of a release (got {when!r})"
+        ) from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.timezone.utc)
+    return int(
+        (time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)) / datetime.timedelta(microseconds=1)
+    )

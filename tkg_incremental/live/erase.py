@@ -46,7 +46,7 @@ def erase_storage(
     """
     if not folder.is_writer:
         raise StoreError(f"'{folder.path}' was opened for reading (open it with write=True)")
-    names = [name for name in folder.store.entity_names(list(entities)) if name]
+    names = [name for entity in entities for name in folder.store.all_names(entity)]
     plan = {table: [index.tolist(), values.tolist()] for table, (index, values) in (rows or {}).items()}
     # The names are needed to clear the texts of manifests; they leave the store last.
     erase_from_store(folder.store, entities, facts, plan={"rows": plan, "names": names})
@@ -82,6 +82,7 @@ def erase_from_store(
             for table in ("facts", "versions", "changes"):
                 connection.execute(f"DELETE FROM {table} WHERE {where}", values)
         connection.execute("DELETE FROM members WHERE facts <= 0")
+        connection.executemany("DELETE FROM aliases WHERE kind = 'entity' AND id = ?", [(one,) for one in entities])
         connection.executemany("UPDATE entities SET name = NULL WHERE id = ?", [(one,) for one in entities])
         # A new revision: a reader's cached durations are of another one.
         store.begin_revision("erasure")

@@ -114,18 +114,25 @@ class _Group(NamedTuple):
 
 @torch.no_grad()
 def _groups(engine: AnswerEngine, quads: Tensor, side: Side) -> Iterator[_Group]:
-    """Scores quads of one relation and step together, among at most ``MAX_CANDIDATES`` of the right type, the known
-    answers and their own."""
+    """Scores quads of one relation together, among at most ``MAX_CANDIDATES`` of the right type, the known answers and
+    their own. If the vectors of entities depend on time, quads of one relation and step."""
     model = engine.model.eval()
     given, answer = query_columns(side)
-    for rel, step in torch.unique(quads[:, [REL, TIME]], dim=0).tolist() if len(quads) else ():
-        rows = ((quads[:, REL] == rel) & (quads[:, TIME] == step)).nonzero().flatten()
+    kinds = quads[:, [REL, TIME]]
+    if model.encoder.static_entities:
+        kinds = kinds * torch.tensor([1, 0])
+    distinct, kind = torch.unique(kinds, dim=0, return_inverse=True)
+    for number, rel in enumerate(distinct[:, 0].tolist()):
+        rows = (kind == number).nonzero().flatten()
         some = quads[rows]
+        step = int(some[0, TIME])
         members = engine.facts.type_members(rel, side)
         if len(members) > MAX_CANDIDATES:
             # The same ones before and after an update, as far as the type has not grown.
             members = members[torch.randperm(len(members), generator=make_generator(rel, side))[:MAX_CANDIDATES]]
-        known = [list(engine.facts.known_answers(entity, rel, side, step)) for entity in some[:, given].tolist()]
+        known = [
+            list(engine.facts.known_answers(entity, rel, side, at)) for entity, at in some[:, [given, TIME]].tolist()
+        ]
         everything = torch.tensor([entity for answers in known for entity in answers], dtype=torch.long)
         candidates = torch.unique(torch.cat([members, everything, some[:, answer]]))
         vectors = model.candidate_vectors(candidates.to(model.device), step)

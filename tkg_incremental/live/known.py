@@ -21,10 +21,11 @@ class StoreFacts:
     Args:
         store: The fact store.
         clock: The time axis.
+        revision: The facts as they were recorded at a revision of the store; by default the present ones.
     """
 
-    def __init__(self, store: FactStore, clock: GraphClock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: FactStore, clock: GraphClock, revision: int | None = None) -> None:
+        self._store, self._clock, self._revision = store, clock, revision
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
 
@@ -33,37 +34,36 @@ class StoreFacts:
         return Interval(self._clock.step(valid_from), last)
 
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
-        return [self._interval(*interval) for interval in self._store.intervals(head, rel, tail)]
+        return [self._interval(*interval) for interval in self._store.intervals(head, rel, tail, self._revision)]
 
     def known_answers(self, given: int, rel: int, side: Side, step: int) -> dict[int, Interval]:
         head, tail = (None, given) if side == "head" else (given, None)
-        facts = self._store.answers(head, rel, tail, at=self._clock.origin + step)
+        facts = self._store.answers(head, rel, tail, self._clock.origin + step, self._revision)
         return {_end(fact, side): self._interval(fact.valid_from, fact.valid_to) for fact in facts}
 
     def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
         head, tail = (None, given) if side == "head" else (given, None)
-        facts = self._store.answers(head, rel, tail)
+        facts = self._store.answers(head, rel, tail, revision=self._revision)
         return torch.tensor(sorted({_end(fact, side) for fact in facts}), dtype=torch.long)
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:
-            members = torch.from_numpy(self._store.type_members(rel, side))
+            members = torch.from_numpy(self._store.type_members(rel, side, self._revision))
             self._members[rel, side] = members.sort().values
         return self._members[rel, side]
 
     def answers_per_query(self, rel: int, side: Side) -> float:
         if (rel, side) not in self._per_query:
             given = "tail" if side == "head" else "head"
-            sql = f"SELECT {given}, valid_from, coalesce(valid_to, ?) FROM facts WHERE rel = ? LIMIT ?"
-            found = self._store.connection.execute(sql, (self._clock.now + 1, rel, _SAMPLE)).fetchall()
+            found = self._store.spans(rel, given, self._clock.now + 1, _SAMPLE, self._revision)
             rows = torch.tensor(found, dtype=torch.long).view(-1, 3)
             rows[:, 2] -= 1
             self._per_query[rel, side] = mean_overlap(rows)
         return self._per_query[rel, side]
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:
-        heads = {fact.rel for fact in self._store.neighbours(head) if fact.head == head}
-        tails = {fact.rel for fact in self._store.neighbours(tail) if fact.tail == tail}
+        heads = {fact.rel for fact in self._store.neighbours(head, self._revision) if fact.head == head}
+        tails = {fact.rel for fact in self._store.neighbours(tail, self._revision) if fact.tail == tail}
         return sorted(heads & tails)
 
 
@@ -95,9 +95,11 @@ class StoreNames:
     def _ignoring_case(self, name: str) -> int:
         table = "entities" if self._kind == "entity" else "relations"
         run = self._store.connection.execute
-        same = run(
-            f"SELECT id, name FROM {table} WHERE name = ? COLLATE NOCASE AND id < ? LIMIT 2", (name, self._size)
-        ).fetchall()
+        sql = (
+            f"SELECT id FROM {table} WHERE name = ? COLLATE NOCASE AND id < ? UNION "
+            "SELECT id FROM aliases WHERE alias = ? COLLATE NOCASE AND id < ? AND kind = ? LIMIT 2"
+        )
+        same = run(sql, (name, self._size, name, self._size, self._kind)).fetchall()
         if len(same) == 1:
             return int(same[0][0])
         pattern = "%" + name.replace("%", "").replace("_", "") + "%"

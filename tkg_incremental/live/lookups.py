@@ -116,17 +116,28 @@ class FactLookups:
         found = {*self._facts("head = ?", (entity,), revision), *self._facts("tail = ?", (entity,), revision)}
         return sorted(found)
 
-    def type_members(self, rel: int, side: str) -> Ints:
+    def type_members(self, rel: int, side: str, revision: int | None = None) -> Ints:
         """Ids of the entities that have stood on a side of a relation, in order.
 
         Args:
             rel: Relation id.
             side: ``"head"`` or ``"tail"``.
+            revision: The revision to look at. Reads all facts, if it is given.
         """
         if side not in ("head", "tail"):
             raise ValueError(f"side must be 'head' or 'tail' (got {side!r})")
+        if revision is not None:
+            sql = f"SELECT DISTINCT {side} FROM {self._source(revision)} WHERE rel = ? ORDER BY {side}"
+            return _array(self.connection.execute(sql, (rel,)), 1)[:, 0]
         sql = "SELECT entity FROM members WHERE rel = ? AND side = ? ORDER BY entity"
         return _array(self.connection.execute(sql, (rel, int(side == "tail"))), 1)[:, 0]
+
+    def spans(
+        self, rel: int, side: str, now: int, limit: int, revision: int | None = None
+    ) -> list[tuple[int, int, int]]:
+        """Entity on a side, beginning and end of at most ``limit`` facts of a relation. An open end is ``now``."""
+        sql = f"SELECT {side}, valid_from, coalesce(valid_to, ?) FROM {self._source(revision)} WHERE rel = ? LIMIT ?"
+        return self.connection.execute(sql, (now, rel, limit)).fetchall()
 
     def holding(self, at: int, revision: int | None = None) -> int:
         """Number of facts that hold at an instant. Reads all facts."""

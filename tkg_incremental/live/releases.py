@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import secrets
@@ -13,18 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
-from tkg_incremental.live.tensors import (
-    NAMES,
-    TensorFileError,
-    file_checksum,
-    read_header,
-    read_tensors,
-    write_tensors,
-)
+from tkg_incremental.live.release_files import changed_parts, read_tables, verify_files
+from tkg_incremental.live.tensors import NAMES, write_tensors
 from tkg_incremental.storage import atomic_write
 
 __all__ = ["ReleaseFolder", "sync_folder"]
@@ -108,49 +100,8 @@ class ReleaseFolder:
         return found[::-1]
 
     def verify(self, number: int, checksums: bool = True) -> None:
-        """Checks the files of one release against its manifest.
-
-        Args:
-            number: Number of the release.
-            checksums: Also read every byte. Otherwise only sizes and headers are checked.
-
-        Raises:
-            DamagedReleaseError: With the file and what is wrong with it.
-        """
-        manifest = self.manifest(number)
-        for name, about in manifest.files.items():
-            path = self.folder(number) / name
-            try:
-                size = path.stat().st_size
-                if size != about["bytes"]:
-                    raise DamagedReleaseError(number, path, f"it should have {about['bytes']} bytes (got {size})")
-                if checksums and file_checksum(path) != about["sha256"]:
-                    raise DamagedReleaseError(
-                        number, path, "its checksum is wrong: it was damaged after it was written"
-                    )
-                header = read_header(path)
-            except OSError as error:
-                raise DamagedReleaseError(number, path, error.strerror or str(error)) from error
-            except TensorFileError as error:
-                raise DamagedReleaseError(number, path, str(error)) from error
-            for table, entry in header.items():
-                self._check_entry(manifest, path, table, NAMES[entry.dtype], entry.shape)
-
-    def _check_entry(self, manifest: Manifest, path: Path, key: str, dtype: str, shape: tuple[int, ...]) -> None:
-        table, _, part = key.rpartition(".")
-        if part not in ("index", "rows") or table not in manifest.tables:
-            table, part = key, ""
-        expected = manifest.tables.get(table)
-        if expected is None:
-            raise DamagedReleaseError(manifest.number, path, f"it holds '{key}', which the manifest does not list")
-        wanted = [expected["dtype"], *expected["shape"]]
-        got = [dtype, *shape]
-        if part == "index":
-            wanted = ["I64", got[1] if len(got) == 2 else -1]
-        elif part == "rows":
-            wanted[1] = got[1] if len(got) > 1 and got[1] <= wanted[1] else wanted[1]
-        if wanted != got:
-            raise DamagedReleaseError(manifest.number, path, f"'{key}' should be {wanted} (got {got})")
+        """Checks the files of one release against its manifest, see :func:`verify_files`."""
+        verify_files(self.folder(number), self.manifest(number), checksums)
 
     def load_release(self, number: int, checksums: bool = True) -> dict[str, Tensor]:
         """The tables of a release: those of the last full one, memory-mapped, with the changed rows applied.
@@ -163,49 +114,7 @@ class ReleaseFolder:
             DamagedReleaseError: If a file of the release or of one that it builds on is missing or damaged.
         """
         chain = self._table_chain(number)
-        sizes = chain[-1].tables
-        tables: dict[str, Tensor] = {}
-        for manifest in chain:
-            self.verify(manifest.number, checksums)
-        self._check_growth(chain)
-        for manifest in chain:
-            parts: dict[str, Tensor] = {}
-            for name in manifest.files:
-                parts.update(read_tensors(self.folder(manifest.number) / name))
-            for table in manifest.tables:
-                if table in parts:
-                    tables[table] = _grown(parts[table], sizes.get(table))
-                elif f"{table}.index" in parts:
-                    self._apply(manifest, tables, table, parts)
-                elif table not in tables:
-                    path = self.folder(manifest.number)
-                    raise DamagedReleaseError(manifest.number, path, f"the table '{table}' is missing")
-        return {table: tables[table] for table in sizes}
-
-    def _check_growth(self, chain: Sequence[Manifest]) -> None:
-        """Every new row must be in a file: a damaged size cannot ask for memory."""
-        for before, manifest in itertools.pairwise(chain):
-            held: dict[str, int] = {}
-            for name in manifest.files:
-                header = read_header(self.folder(manifest.number) / name)
-                held.update({key: entry.shape[0] for key, entry in header.items() if entry.shape})
-            for table, about in manifest.tables.items():
-                old = before.tables.get(table, {"shape": []})["shape"]
-                if table not in held and old and about["shape"][0] - old[0] > held.get(f"{table}.rows", 0):
-                    reason = f"'{table}' should have {about['shape'][0]} rows, which are not there"
-                    raise DamagedReleaseError(manifest.number, self.folder(manifest.number), reason)
-
-    def _apply(self, manifest: Manifest, tables: dict[str, Tensor], table: str, parts: dict[str, Tensor]) -> None:
-        index, rows = parts[f"{table}.index"], parts.get(f"{table}.rows")
-        bound = manifest.tables[table]["shape"][0]
-        path, target = self.folder(manifest.number), tables.get(table)
-        if target is None or rows is None or len(rows) != len(index):
-            raise DamagedReleaseError(manifest.number, path, f"the rows of '{table}' do not fit their index")
-        if rows.dtype != target.dtype or rows.shape[1:] != target.shape[1:] or bound > len(target):
-            raise DamagedReleaseError(manifest.number, path, f"the rows of '{table}' do not fit the table")
-        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < bound:
-            raise DamagedReleaseError(manifest.number, path, f"the index of '{table}' exceeds its {bound} rows")
-        target[index] = rows
+        return read_tables([(self.folder(manifest.number), manifest) for manifest in chain], checksums)
 
     # -- writing
 
@@ -258,7 +167,7 @@ class ReleaseFolder:
         parts = dict(tables)
         if changed is not None and parent is not None:
             before = self.manifest(parent)
-            delta = _changed_rows(tables, changed, before)
+            delta = changed_parts(tables, changed, before)
             size = before.chain_bytes + sum(part.numel() * part.element_size() for part in delta.values())
             if size <= self.compact_share * sum(part.numel() * part.element_size() for part in tables.values()):
                 parts, manifest = delta, replace(manifest, full=False, chain_bytes=size)
@@ -307,37 +216,3 @@ class ReleaseFolder:
             else:
                 path.unlink(missing_ok=True)
         return garbage
-
-
-def _grown(table: Tensor, final: dict[str, Any] | None) -> Tensor:
-    """The table, in a larger tensor if later releases add rows; otherwise memory-mapped, as it is."""
-    if final is None or table.dim() == 0 or final["shape"][1:] != list(table.shape[1:]):
-        return table
-    if final["shape"][0] <= len(table):
-        return table
-    grown = torch.zeros(final["shape"], dtype=table.dtype)
-    grown[: len(table)] = table
-    return grown
-
-
-def _changed_rows(tables: Mapping[str, Tensor], changed: Mapping[str, Tensor], before: Manifest) -> dict[str, Tensor]:
-    unknown = set(changed) - set(tables)
-    if unknown:
-        raise ValueError(f"changed names tables that are not there: {sorted(unknown)}")
-    parts = {}
-    for name, table in tables.items():
-        old = before.tables.get(name)
-        same = old is not None and old["dtype"] == NAMES[table.dtype] and old["shape"][1:] == list(table.shape[1:])
-        if old is None or not same or table.dim() == 0 or len(old["shape"]) == 0:
-            parts[name] = table
-            continue
-        if len(table) < old["shape"][0]:
-            raise ValueError(f"table '{name}' must not shrink (got {len(table)} rows after {old['shape'][0]})")
-        new = torch.arange(old["shape"][0], len(table))
-        index = torch.unique(torch.cat([changed.get(name, new[:0]).to("cpu", torch.int64), new]))
-        if len(index):
-            if not 0 <= int(index[0]) <= int(index[-1]) < len(table):
-                raise ValueError(f"changed rows of '{name}' must be in 0..{len(table) - 1} (got {int(index[-1])})")
-            parts[f"{name}.index"] = index
-            parts[f"{name}.rows"] = table.detach()[index.to(table.device)]
-    return parts

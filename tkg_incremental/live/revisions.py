@@ -76,6 +76,12 @@ class Revisions(Vocabulary, FactLookups):
         sql = "SELECT coalesce(max(number), 0) FROM revisions WHERE recorded_at <= ?"
         return int(self.connection.execute(sql, (recorded,)).fetchone()[0])
 
+    def release_at(self, revision: int) -> int | None:
+        """The release that answered at a revision; ``None`` if there was none yet."""
+        sql = "SELECT reason FROM revisions WHERE number <= ? AND reason LIKE '%release %' ORDER BY number DESC LIMIT 1"
+        row = self.connection.execute(sql, (revision,)).fetchone()
+        return None if row is None else int(row[0].rpartition(" ")[2])
+
     def revision_of(self, release: int) -> int:
         """The revision with the facts of a release."""
         row = self.connection.execute("SELECT revision FROM releases WHERE number = ?", (release,)).fetchone()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["SCHEMA_VERSION", "StoreError", "connect", "create_indices", "create_tables", "drop_indices"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x544B4749  # "TKGI"
 
 # The table `facts` is the present state. `since` is the revision that made a row what it is; a row that a later
@@ -16,6 +16,7 @@ TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE entities (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE relations (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE aliases (kind TEXT, alias TEXT, id INTEGER NOT NULL, PRIMARY KEY (kind, alias)) WITHOUT ROWID;
 CREATE TABLE facts (
     id INTEGER PRIMARY KEY, head INTEGER NOT NULL, rel INTEGER NOT NULL, tail INTEGER NOT NULL,
     valid_from INTEGER NOT NULL, valid_to INTEGER, since INTEGER NOT NULL
@@ -40,6 +41,7 @@ CREATE TABLE releases (
     number INTEGER PRIMARY KEY, parent INTEGER, created INTEGER NOT NULL, clock INTEGER NOT NULL,
     metrics TEXT NOT NULL, revision INTEGER NOT NULL
 );
+CREATE INDEX aliases_by_id ON aliases (id);
 CREATE INDEX versions_by_head ON versions (head, rel);
 CREATE INDEX versions_by_tail ON versions (tail, rel);
 CREATE INDEX versions_by_until ON versions (until);

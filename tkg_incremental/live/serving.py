@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tkg_incremental.answers import Answer, AnswerEngine, KnownFacts, TimelinePoint
 from tkg_incremental.data.units import format_instant
-from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.candidates import model_sizes
+from tkg_incremental.live.clock import GraphClock, recorded_instant
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.known import StoreFacts, StoreNames
-from tkg_incremental.live.learning import LiveSettings
+from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.records import Release
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
@@ -38,9 +40,11 @@ class ServedGraph:
     def __init__(self, path: str | os.PathLike[str], write: bool = False) -> None:
         self.folder = GraphFolder(path, write=write)
         tables = self.folder.settings
-        self.settings = LiveSettings.from_tables(tables.get("model", {}), tables.get("learning", {}))
+        self.settings = LiveSettings.from_tables(
+            tables.get("model", {}), tables.get("learning", {}), options=tables.get("model_options", {})
+        )
         self.gate = GateSettings.from_table(tables.get("gate", {}))
-        self._served: tuple[int, AnswerEngine] | None = None
+        self._served: dict[str, tuple[int, AnswerEngine]] = {}
 
     # Answers -------------------------------------------------------------------------------------------
 
@@ -53,6 +57,7 @@ class ServedGraph:
         k: int = 10,
         any_type: bool = False,
         only: str | None = None,
+        as_of: Any = None,
     ) -> list[Answer]:
         """The ``k`` best answers, known facts first.
 
@@ -64,28 +69,32 @@ class ServedGraph:
             k: Number of answers.
             any_type: Rank all entities, not only those that were on that side of the relation in some fact.
             only: ``"known"`` or ``"predicted"`` answers.
+            as_of: Answer as the graph would have then, with the facts that were recorded and the release that answered:
+                a time (UTC, unless it has an offset; a date stands for its end), or the number of a release.
         """
         if only not in (None, "known", "predicted"):
             raise ValueError(f"only must be 'known', 'predicted' or None (got {only!r})")
         with self._snapshot():
-            when, asked = self._at(at), k
+            engine, asked = self.engine_as_of(as_of), k
+            when = engine.axis.labels[-1] if at is None else at
             while True:
-                found = self.engine.query(head, rel, tail, when, asked, any_type)
+                found = engine.query(head, rel, tail, when, asked, any_type)
                 chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
                 # Known answers come first: those that are predicted may need a longer list.
                 if only != "predicted" or len(chosen) >= k or len(found) < asked:
                     return chosen[:k]
                 asked *= 2
 
-    def check(self, head: str, rel: str, tail: str, at: Any = None) -> Answer:
-        """The probability that a fact holds, and whether it is known."""
+    def check(self, head: str, rel: str, tail: str, at: Any = None, as_of: Any = None) -> Answer:
+        """The probability that a fact holds, and whether it is known. Arguments as of :meth:`query`."""
         with self._snapshot():
-            return self.engine.check(head, rel, tail, self._at(at))
+            engine = self.engine_as_of(as_of)
+            return engine.check(head, rel, tail, engine.axis.labels[-1] if at is None else at)
 
-    def timeline(self, head: str, rel: str, tail: str) -> list[TimelinePoint]:
-        """The probability of a fact at every step."""
+    def timeline(self, head: str, rel: str, tail: str, as_of: Any = None) -> list[TimelinePoint]:
+        """The probability of a fact at every step. Arguments as of :meth:`query`."""
         with self._snapshot():
-            return self.engine.timeline(head, rel, tail)
+            return self.engine_as_of(as_of).timeline(head, rel, tail)
 
     def history(self) -> list[Release]:
         """All releases, oldest first, with what the gate measured."""
@@ -118,12 +127,43 @@ class ServedGraph:
         return GraphClock(origin, origin if now is None else now, self.folder.store.unit)
 
     @property
+    def pending_clock(self) -> GraphClock:
+        """The time axis, up to the last pending update."""
+        clock = self.clock
+        return replace(clock, now=max([clock.now, *(update.clock for update in self.folder.store.updates("pending"))]))
+
+    @property
     def engine(self) -> AnswerEngine:
         """Answers questions with the current release."""
-        number = self._released()
-        if self._served is None or self._served[0] != number:
-            self._served = number, self._engine(self._load_model(writable=False), calibration=self.calibration)
-        return self._served[1]
+        number = self.released()
+        if "now" not in self._served or self._served["now"][0] != number:
+            self._served["now"] = number, self.make_engine(self.load_model(), calibration=self.calibration)
+        return self._served["now"][1]
+
+    def engine_as_of(self, as_of: Any = None) -> AnswerEngine:
+        """Answers questions as the graph would have at a recorded time; see :meth:`query`."""
+        if as_of is None:
+            return self.engine
+        store, releases = self.folder.store, self.folder.releases
+        if isinstance(as_of, int):
+            number, revision = as_of, store.revision_of(as_of)
+        else:
+            revision = store.revision_at(recorded_instant(as_of))
+            found = store.release_at(revision)
+            if found is None:
+                raise ValueError(f"as_of must not be before the first release (got {as_of!r})")
+            number = found
+        if "then" not in self._served or self._served["then"][0] != revision:
+            manifest = releases.manifest(number)
+            clock = replace(self.clock, now=manifest.clock)
+            calibration = AnswerCalibration.from_dict(manifest.calibration) if manifest.calibration else None
+            facts = StoreFacts(store, clock, revision)
+            self._served["then"] = revision, self.make_engine(self.load_model(number), clock, calibration, facts)
+        return self._served["then"][1]
+
+    def forget(self) -> None:
+        """Closes the releases that answer: the next question opens them again."""
+        self._served.clear()
 
     @property
     def model(self) -> TKGModel:
@@ -133,43 +173,44 @@ class ServedGraph:
     @property
     def calibration(self) -> AnswerCalibration | None:
         """Turns features of an answer into a probability."""
-        state = self.folder.releases.manifest(self._released()).calibration
+        state = self.folder.releases.manifest(self.released()).calibration
         return AnswerCalibration.from_dict(state) if state else None
 
     def show(self, instant: int) -> str:
         """An instant as a date."""
         return format_instant(instant, self.folder.store.unit)
 
-    def _engine(
+    def make_engine(
         self,
         model: TKGModel,
         clock: GraphClock | None = None,
         calibration: AnswerCalibration | None = None,
         facts: KnownFacts | None = None,
     ) -> AnswerEngine:
+        """An engine that answers with any model of this graph."""
         store, clock = self.folder.store, clock or self.clock
         # Pending and undone updates have given ids to names that the model has no rows for.
-        sizes = model.encoder.sizes
-        names = (
-            StoreNames(store, "entity", sizes["entity"]),
-            StoreNames(store, "relation", sizes["relation"] // 2),
-        )
+        sizes = model_sizes(model)
+        names = (StoreNames(store, "entity", sizes["entities"]), StoreNames(store, "relation", sizes["relations"]))
         return AnswerEngine(model, facts or StoreFacts(store, clock), *names, clock, calibration)
 
-    def _released(self) -> int:
+    def released(self) -> int:
+        """The release that answers; an error before the first one."""
         number = self.current
         if number is None:
             raise GraphFolderError(f"'{self.folder.path}' has no release yet: call train()")
         return number
 
-    @property
-    def _sizes(self) -> dict[str, int]:
-        return self.folder.releases.manifest(self._released()).vocabulary
+    def load_model(self, number: int | None = None, writable: bool = False) -> TKGModel:
+        """The model of a release.
 
-    def _load_model(self, writable: bool) -> TKGModel:
-        number = self._released()
+        Args:
+            number: Number of the release; by default the current one.
+            writable: A copy in memory, to be trained. Otherwise the tables are mapped from their files and verified.
+        """
+        number = self.released() if number is None else number
         tables = self.folder.releases.load_release(number, checksums=not writable)
-        sizes = self._sizes
+        sizes = self.folder.releases.manifest(number).vocabulary
         with torch.device("meta"):
             model = self.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
         state = {f"encoder.{name}": table.clone() if writable else table for name, table in tables.items()}
@@ -180,9 +221,6 @@ class ServedGraph:
                 f"[model] of '{self.folder.path / 'graph.toml'}' does not fit release {number}: {error}"
             ) from None
         return model.eval()
-
-    def _at(self, at: Any) -> Any:
-        return self.show(self.clock.now) if at is None else at
 
     def close(self) -> None:
         """Closes the store and gives up the lock."""

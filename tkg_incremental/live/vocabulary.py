@@ -4,19 +4,52 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Vocabulary"]
 
+KINDS = {"entities": "entity", "relations": "relation"}
+
 
 class Vocabulary:
-    """The names half of :class:`~tkg_incremental.live.FactStore`. Ids count from 0 and are never reused."""
+    """The names half of :class:`~tkg_incremental.live.FactStore`. Ids count from 0 and are never reused. An alias has
+    the id of the name that it stands for."""
 
     connection: sqlite3.Connection
 
     def _id(self, table: str, name: str) -> int | None:
-        row = self.connection.execute(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()
+        run, kind = self.connection.execute, KINDS[table]
+        row = run(f"SELECT id FROM {table} WHERE name = ?", (name,)).fetchone()
+        row = row or run("SELECT id FROM aliases WHERE kind = ? AND alias = ?", (kind, name)).fetchone()
         return None if row is None else int(row[0])
+
+    def add_aliases(self, aliases: Mapping[str, str], kind: str = "entity") -> None:
+        """Adds further names, in one transaction.
+
+        Args:
+            aliases: Aliases with the names they stand for. An alias may be given another meaning later; a name may not
+                become an alias.
+            kind: ``"entity"`` or ``"relation"``.
+        """
+        table = "entities" if kind == "entity" else "relations"
+        rows = []
+        for alias, name in aliases.items():
+            if self.connection.execute(f"SELECT 1 FROM {table} WHERE name = ?", (alias,)).fetchone():
+                raise ValueError(f"an alias must not be the name of another {kind} (got {alias!r} for {name!r})")
+            found = self._id(table, name)
+            if found is None:
+                raise ValueError(f"aliases must stand for names that exist (got {alias!r} for {name!r})")
+            rows.append((kind, alias, found))
+        if rows:
+            self.connection.execute("BEGIN IMMEDIATE")
+            self.connection.executemany("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", rows)
+            self.connection.execute("COMMIT")
+
+    def all_names(self, entity: int) -> list[str]:
+        """The name of an entity and its aliases."""
+        aliases = "SELECT alias FROM aliases WHERE kind = 'entity' AND id = ?"
+        sql = f"SELECT name FROM entities WHERE id = ? UNION ALL {aliases}"
+        return [name for (name,) in self.connection.execute(sql, (entity, entity)) if name]
 
     def _add_names(self, table: str, names: Iterable[str]) -> list[int]:
         ids = []

@@ -1,0 +1,105 @@
+"""The model of a live graph and how it learns: what ``graph.toml`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.zoo import ZOO
+from tkg_incremental.training.settings import LearningSettings
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """The tables ``[model]`` and ``[learning]`` of ``graph.toml``.
+
+    Args:
+        name: The model.
+        hidden_channels: Width of its vectors.
+        seed: Seed of everything random.
+        epochs: Epochs of the first training; each visits every fact ``visits`` times.
+        visits: Quads per fact and epoch.
+        update_epochs: Epochs of an update before it is judged.
+        rounds: Maximum number of times that an update is judged and continued.
+        repeats: Visits of a changed fact per epoch of an update.
+        current: Facts that hold now, per epoch of an update.
+        replay: Quads of the past per epoch of an update. A graph with fewer facts visits each of them at random steps,
+            new ones in each epoch; a larger one draws (fact, step) pairs uniformly.
+        lr: Learning rate of Adagrad.
+        n3: Weight of the N3 regularization.
+        smoothness: Weight of the temporal smoothness.
+        unlikelihood: Weight of the loss on facts that have ended or were retracted.
+        batch_size: Quads per batch.
+        accumulator: Initial sum of squared gradients of Adagrad in updates.
+        options: Further arguments of the model, the table ``[model_options]``. Relations are reciprocal by default.
+    """
+
+    name: str = "TNTComplEx"
+    hidden_channels: int = 128
+    seed: int = 0
+    epochs: int = 20
+    visits: int = 10
+    update_epochs: int = 3
+    rounds: int = 20
+    repeats: int = 5
+    current: int = 1000
+    replay: int = 5000
+    lr: float = 0.1
+    n3: float = 3e-3
+    smoothness: float = 0.01
+    unlikelihood: float = 0.5
+    batch_size: int = 1000
+    accumulator: float = 1e-6
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_tables(cls, *tables: dict[str, Any], options: dict[str, Any] | None = None) -> LiveSettings:
+        """From the tables of ``graph.toml``; unknown keys are refused."""
+        values = {key: value for table in tables for key, value in table.items()}
+        names = {each.name for each in fields(cls)} - {"options"}
+        for key in values:
+            if key not in names:
+                raise ValueError(f"graph.toml has no option {key!r} (expected one of {', '.join(sorted(names))})")
+        return cls(**values, options=dict(options or {}))
+
+    def to_tables(self) -> dict[str, dict[str, Any]]:
+        """The tables of ``graph.toml``."""
+        learning = asdict(self)
+        options = learning.pop("options")
+        model = {key: learning.pop(key) for key in ("name", "hidden_channels", "seed")}
+        return {"model": model, **({"model_options": options} if options else {}), "learning": learning}
+
+    @property
+    def update_learning(self) -> LearningSettings:
+        """How an update learns: rows without a part in what changed stay almost in place."""
+        return replace(self.learning, accumulator=self.accumulator)
+
+    @property
+    def learning(self) -> LearningSettings:
+        forever = 10**6  # epochs are counted by the caller, and nothing is validated
+        return LearningSettings(
+            epochs=forever,
+            patience=forever,
+            validate_every=forever,
+            batch_size=self.batch_size,
+            optimizer="adagrad",
+            lr=self.lr,
+            max_norm=None,
+            n3=self.n3,
+            smoothness=self.smoothness,
+        )
+
+    def check(self) -> None:
+        """Refuses a model that is unknown, before anything is written."""
+        if self.name not in ZOO:
+            raise ValueError(f"model must be one of {', '.join(ZOO)} (got {self.name!r})")
+
+    def make_model(self, num_entities: int, num_relations: int, num_steps: int) -> TKGModel:
+        """A new model."""
+        self.check()
+        sizes = (num_entities, num_relations, num_steps)
+        make: Callable[..., TKGModel] = ZOO[self.name]
+        options = {"hidden_channels": self.hidden_channels, "reciprocal": True, "seed": self.seed, **self.options}
+        return make(*sizes, **options)

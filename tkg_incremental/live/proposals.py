@@ -1,0 +1,89 @@
+"""The changes that a caller proposes: read, dated and validated against the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from tkg_incremental.live.changes import Change, ChangeSet, Rejection, Validation
+from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.reading import read_named_facts
+from tkg_incremental.live.store import FactStore
+
+Rows = Iterable[tuple[Any, ...]]
+
+# Stands for the date of a change that has none until the update's date is known.
+UNDATED = -(2**61)
+# A change may move the clock by this number of steps, or by as many as the graph has. A wrong century may not.
+_LEAP = 1000
+
+
+def read_changes(
+    store: FactStore, clock: GraphClock, changes: Any, given: dict[str, Rows], full: Any, when: int
+) -> ChangeSet:
+    """The changes of a file, of arguments, or between the store and a full export.
+
+    Args:
+        store: The store.
+        clock: The time axis.
+        changes: A file or data frame with an ``op`` column.
+        given: Facts by ``op``, with or without a date.
+        full: A full export.
+        when: When facts that a full export lacks have ended.
+    """
+    listed = {op: list(facts) for op, facts in given.items()}
+    if sum([changes is not None, full is not None, any(listed.values())]) > 1:
+        raise ValueError("only one of changes, full, and added, ended or retracted must be given")
+    if full is not None:
+        with store.preview():
+            return ChangeSet.from_full_export(store, read_named_facts(full, clock.unit).rows(), when)
+    if changes is not None:
+        return ChangeSet.read(changes, clock.instant, UNDATED)
+    found = []
+    for op, facts in listed.items():
+        for line, (head, rel, tail, *own) in enumerate(facts, 1):
+            instant = clock.instant(own[0]) if own else None if op == "retract" else UNDATED
+            found.append(Change(op, head, rel, tail, instant, line=line))
+    return ChangeSet(found)
+
+
+def date_changes(changes: ChangeSet, when: int) -> ChangeSet:
+    """Changes without a date take effect at ``when``."""
+    dated = [replace(change, at=when) if change.at == UNDATED else change for change in changes]
+    return ChangeSet(dated, changes.rejected)
+
+
+def is_dated(changes: ChangeSet) -> bool:
+    """Whether all changes have a date of their own."""
+    return not any(change.at in (None, UNDATED) for change in changes)
+
+
+def check_date(clock: GraphClock, at: Any, show: Callable[[int], str]) -> int:
+    """The instant of an update's date, if it is within reach of the clock."""
+    instant, limit = clock.instant(at), _limit(clock, clock.now)
+    if not clock.origin <= instant <= limit:
+        raise ValueError(f"at must be in {show(clock.origin)} … {show(limit)} (got {at!r})")
+    return instant
+
+
+def validate_changes(
+    store: FactStore, clock: GraphClock, found: ChangeSet, now: int, show: Callable[[int], str]
+) -> Validation:
+    """Which changes fit the store. Dates far after ``now`` do not."""
+    limit = _limit(clock, now)
+    far = [change for change in found if change.at is not None and change.at > limit]
+    reason = f"the date is far after the last step, {show(clock.now)}"
+    rejected = [Rejection(c.line, f"{c.op}, {c.head}, {c.rel}, {c.tail}, {show(c.at or 0)}", reason) for c in far]
+    near = [change for change in found if change.at is None or change.at <= limit]
+    return ChangeSet(near, [*found.rejected, *rejected]).validate(store, show)
+
+
+def _limit(clock: GraphClock, now: int) -> int:
+    return now + max(_LEAP, clock.num_steps)
+
+
+def count_changes(changes: Iterable[Change]) -> dict[str, Any]:
+    """Number of added, ended and retracted facts."""
+    ops = [change.op for change in changes]
+    return {"added": ops.count("add"), "ended": ops.count("end"), "retracted": ops.count("retract")}

@@ -1,0 +1,135 @@
+"""Quads that an update learns from or is measured on: of changes, of entities, and samples of the store."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.records import OPEN, Change
+from tkg_incremental.live.store import FactStore
+from tkg_incremental.ops.answers import TIME
+from tkg_incremental.seeding import make_generator
+
+# At most this number of facts are learnt as ended because the clock moves past their end.
+MAX_EXPIRED = 1_000
+
+
+class ChangedFacts(NamedTuple):
+    """Quads of the facts that an update changes, ``[n, 4]`` each."""
+
+    added: Tensor
+    ended: Tensor
+    retracted: Tensor
+
+
+def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock, visits: int = 5) -> ChangedFacts:
+    """Quads of changes: an added fact at several steps of its interval, an ended one at steps since its end, and a
+    retracted one at several steps at which it was said to hold."""
+    added, ended, retracted = [], [], []
+    for change in changes:
+        head, tail = store.entity_id(change.head), store.entity_id(change.tail)
+        rel = store.relation_id(change.rel)
+        if head is None or rel is None or tail is None:
+            continue
+        holds = [
+            (clock.step(i.valid_from), clock.step((OPEN if i.valid_to is None else i.valid_to) - 1))
+            for i in store.intervals(head, rel, tail)
+            if i.valid_from <= clock.now
+        ]
+        now = clock.num_steps - 1
+        if change.op == "add":
+            assert change.at is not None
+            begin = clock.step(change.at)
+            found = [(first, last) for first, last in holds if first <= begin <= last]
+            for first, last in found[:1]:
+                added += [(head, rel, tail, step) for step in _spread(max(first, begin), last, visits)]
+        elif change.op == "end":
+            assert change.at is not None
+            # An end of the past is learnt for the time since then.
+            steps = [step for step in _spread(clock.step(change.at), now, visits) if not _covers(holds, step)]
+            ended += [(head, rel, tail, step) for step in steps]
+        elif change.op == "retract":
+            first = 0 if change.at is None else clock.step(change.at)
+            steps = [step for step in _spread(first, now, visits) if not _covers(holds, step)]
+            retracted += [(head, rel, tail, step) for step in steps]
+    return ChangedFacts(*(torch.tensor(rows, dtype=torch.long).view(-1, 4) for rows in (added, ended, retracted)))
+
+
+def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Tensor:
+    """``[n, 4]`` facts that end because the clock moves past an end that was known before, at the last step."""
+    sql = (
+        "SELECT DISTINCT head, rel, tail FROM facts f WHERE valid_to > ? AND valid_to <= ? AND NOT EXISTS (SELECT 1 "
+        "FROM facts g WHERE g.head = f.head AND g.rel = f.rel AND g.tail = f.tail "
+        "AND g.valid_from <= ? AND (g.valid_to IS NULL OR g.valid_to > ?))"
+    )
+    found = store.connection.execute(sql, (before.now, after.now, after.now, after.now)).fetchall()
+    found = random.Random(len(found)).sample(found, min(len(found), MAX_EXPIRED))
+    return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
+
+
+def facts_of_entities(entities: Iterable[int], store: FactStore, clock: GraphClock, visits: int = 5) -> Tensor:
+    """``[n, 4]`` the facts of entities, each at several steps of its interval."""
+    facts = sorted({fact for entity in entities for fact in store.neighbours(entity)})
+    quads = []
+    for fact in facts:
+        if fact.valid_from <= clock.now:
+            last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
+            steps = _spread(clock.step(fact.valid_from), last, visits)
+            quads += [(fact.head, fact.rel, fact.tail, step) for step in steps]
+    return torch.tensor(quads, dtype=torch.long).view(-1, 4)
+
+
+def _covers(intervals: Sequence[tuple[int, int]], step: int) -> bool:
+    return any(first <= step <= last for first, last in intervals)
+
+
+def _spread(first: int, last: int, count: int) -> list[int]:
+    """At most ``count`` steps from first to last, both included."""
+    return sorted({round(x) for x in np.linspace(first, last, count)})
+
+
+def replay_quads(store: FactStore, clock: GraphClock, size: int, rng: np.random.Generator) -> Tensor:
+    """``[size, 4]`` (fact, step) pairs of all steps, drawn uniformly."""
+    pairs = store.sample_pairs(size, rng, clock.now + 1)
+    steps = np.clip(pairs.step - clock.origin, 0, clock.num_steps - 1)
+    return torch.from_numpy(np.stack([pairs.head, pairs.rel, pairs.tail, steps], axis=1).copy())
+
+
+def older_facts(store: FactStore, clock: GraphClock, size: int, seed: int) -> Tensor:
+    """A sample of (fact, step) pairs for the gate, half of them of the last step and half of all steps."""
+    past = replay_quads(store, clock, 4 * size, np.random.default_rng(seed))
+    now, half = clock.num_steps - 1, size // 2
+    current = past.clone()
+    current[:, TIME] = now
+    current = some_quads(torch.unique(current, dim=0), 2 * half, seed)
+    current = current[hold(current, store, clock)][:half]
+    return torch.cat([current, torch.unique(past[:half], dim=0)])
+
+
+def hold(quads: Tensor, store: FactStore, clock: GraphClock) -> Tensor:
+    """``[n]`` which facts hold at the step of their quad."""
+    found = []
+    for head, rel, tail, step in quads.tolist():
+        at = clock.origin + step
+        intervals = store.intervals(head, rel, tail)
+        found.append(any(i.valid_from <= at and (i.valid_to is None or at < i.valid_to) for i in intervals))
+    return torch.tensor(found, dtype=torch.bool)
+
+
+def some_quads(quads: Tensor, size: int, seed: int) -> Tensor:
+    """At most ``size`` quads, in a random order."""
+    return quads[torch.randperm(len(quads), generator=make_generator(seed, "gate"))[:size]]
+
+
+def first_of_each(quads: Tensor) -> Tensor:
+    """The first quad of each triple."""
+    seen: dict[tuple[int, ...], int] = {}
+    for i, quad in enumerate(quads.tolist()):
+        seen.setdefault(tuple(quad[:3]), i)
+    return quads[sorted(seen.values())]

@@ -1,0 +1,63 @@
+"""Learning after an erasure: new values for what was erased, and its neighbours from what is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
+from tkg_incremental.live.gate import GateReport, share_first
+from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, older_facts, replay_quads, some_quads
+from tkg_incremental.live.serving import ServedGraph
+from tkg_incremental.live.timelines import update_timeline
+from tkg_incremental.seeding import make_generator
+
+# Learning ends when this share of the neighbours' facts ranks first.
+_LEARNED = 0.99
+
+
+def new_rows(graph: ServedGraph, entities: Sequence[int]) -> dict[str, tuple[Tensor, Tensor]]:
+    """For each table new values of the rows of entities, as far as there is a model with such rows."""
+    if graph.current is None:
+        return {}
+    model = graph.load_model(writable=True)
+    index = torch.tensor([entity for entity in entities if entity < model.encoder.sizes["entity"]])
+    if not len(index):
+        return {}
+    model.encoder.initialize("entity", index, make_generator(graph.settings.seed, "erase", int(index[0])))
+    tables = model.encoder.tables("entity")
+    return {name: (index, values[index].detach().clone()) for name, values in tables.items()}
+
+
+def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
+    """Learns the facts of entities again, after an erasure, and releases the result. What is pending stays so."""
+    store, clock, settings = graph.folder.store, graph.clock, graph.settings
+    changed = ChangedFacts(facts_of_entities(entities, store, clock), *torch.empty(2, 0, 4, dtype=torch.long))
+    model = graph.load_model(writable=True)
+    sizes = dict(model.encoder.sizes)
+    # Names of pending changes have ids already.
+    growth = make_generator(settings.seed, "growth", store.num_entities)
+    model.expand(store.num_entities, store.num_relations, None, growth)
+    replay = replay_quads(store, clock, settings.replay, np.random.default_rng(settings.seed))
+    engine = graph.make_engine(model)
+    added = some_quads(changed.added, graph.gate.sample, settings.seed)
+    moved = train_update(
+        model,
+        update_timeline(store, clock, changed, replay),
+        changed,
+        replay,
+        settings,
+        0,
+        lambda: not len(added) or share_first(engine, added) >= _LEARNED,
+    )
+    rows = changed_rows(model, moved, sizes)
+    kept = share_first(engine, older_facts(store, clock, graph.gate.sample, settings.seed))
+    report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model, rows))
+    about = {"reason": "erasure", "facts": store.num_facts}
+    number = write_candidate(graph.folder, model, rows, report, graph.calibration, clock.now, about, updates=())
+    graph.folder.release(number)

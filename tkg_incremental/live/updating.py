@@ -1,0 +1,152 @@
+"""Learning what is pending: an update from the recorded changes to a release or a refusal."""
+
+from __future__ import annotations
+
+import math
+import time as clock_time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
+from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.gate import (
+    GateReport,
+    GateSettings,
+    judge,
+    neighbour_overlap,
+    neighbours,
+    share_first,
+    share_outranked,
+    type_ranks,
+)
+from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.proposals import count_changes
+from tkg_incremental.live.quads import (
+    ChangedFacts,
+    changed_facts,
+    expired_facts,
+    first_of_each,
+    hold,
+    older_facts,
+    replay_quads,
+    some_quads,
+)
+from tkg_incremental.live.records import Change
+from tkg_incremental.live.serving import ServedGraph
+from tkg_incremental.live.store import FactStore
+from tkg_incremental.live.timelines import MAX_WHOLE, update_timeline
+from tkg_incremental.ops.answers import TIME
+from tkg_incremental.seeding import make_generator
+
+# A round of learning that adds less than this to the sum of the gate's shares is the last one.
+_STEP = 0.01
+# Entities whose neighbours are compared before and after, and entities that may be neighbours.
+_PROBED, _OTHERS = 100, 2000
+
+
+def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, Any]:
+    """Learns all pending updates and releases the result, if it passes the gate.
+
+    Args:
+        graph: The graph, with the writer lock.
+        force: Release it even if it does not, as long as all numbers are finite.
+        begin: When the update began, as of :func:`time.perf_counter`.
+
+    Returns:
+        State, release, gate report and number of new entities, for the :class:`UpdateReport`.
+    """
+    store, settings, gate = graph.folder.store, graph.settings, graph.gate
+    before, clock, number = graph.clock, graph.pending_clock, len(store.releases())
+    changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
+    model = graph.load_model(writable=True)
+    sizes = dict(model.encoder.sizes)
+    sample = older_facts(store, before, gate.sample, settings.seed)
+    first_before = type_ranks(graph.engine, sample).view(2, len(sample)) <= 1
+    order = torch.randperm(sizes["entity"], generator=make_generator(settings.seed, "drift"))
+    probe, others = order[:_PROBED], order[:_OTHERS]
+    near_before = neighbours(model, probe, others)
+    with store.preview():
+        changed = _changed(changes, store, before, clock)
+        rng = np.random.default_rng(make_generator(settings.seed, "replay", number).initial_seed())
+        replay = replay_quads(store, clock, settings.replay, rng)
+        growth = make_generator(settings.seed, "growth", store.num_entities)
+        model.expand(store.num_entities, store.num_relations, clock.num_steps, growth)
+        engine = graph.make_engine(model, clock)
+        # Facts of the last step must hold at the new last step, too.
+        sample[sample[:, TIME] == before.num_steps - 1, TIME] = clock.num_steps - 1
+        holds = hold(sample, store, clock)
+        still = sample[holds]
+        kept_before = float(first_before[:, holds].double().mean()) if len(still) else math.nan
+        added = some_quads(first_of_each(changed.added), 2 * gate.sample, settings.seed)
+        ended = some_quads(changed.ended, gate.sample, settings.seed)
+
+        def measure() -> GateReport:
+            return GateReport(
+                learned=share_first(engine, added),
+                kept=share_first(engine, still),
+                kept_before=kept_before,
+                outranked=share_outranked(engine, ended),
+                drift=neighbour_overlap(near_before, model, probe, others),
+                finite=True,
+            )
+
+        reports: list[GateReport] = []
+
+        def is_learnt() -> bool:
+            reports.append(measure())
+            return _is_over(reports, gate)
+
+        moved: dict[str, Tensor] = {}
+        if len(torch.cat(changed)):
+            timeline = update_timeline(store, clock, changed, replay)
+            moved = train_update(model, timeline, changed, replay, settings, number, is_learnt)
+        lost = _without_facts(changes, store)
+        if len(lost):  # nothing is left that its vector stands for
+            model.encoder.initialize("entity", lost, make_generator(settings.seed, "lost", number))
+            for name in model.encoder.tables("entity"):
+                moved[name] = torch.cat([moved.get(name, lost[:0]), lost])
+        rows = changed_rows(model, moved, sizes)
+        report = reports[-1] if reports and not len(lost) else measure()
+        outcome = judge(replace(report, finite=is_finite(model, rows)), gate)
+        facts, new_entities = store.num_facts, store.num_entities - sizes["entity"]
+    about = {"reason": "update", "facts": facts, "seconds": clock_time.perf_counter() - begin}
+    about |= {"new_entities": new_entities, **count_changes(changes)}
+    candidate = write_candidate(graph.folder, model, rows, outcome, graph.calibration, clock.now, about)
+    summary = {"gate": outcome, "new_entities": new_entities}
+    if not outcome.passed and not (force and outcome.finite):
+        graph.folder.releases.reject(candidate)
+        return {"state": "refused", "release": graph.current, **summary}
+    graph.folder.release(candidate)
+    return {"state": "released", "release": candidate, **summary}
+
+
+def _changed(changes: Sequence[Change], store: FactStore, before: GraphClock, clock: GraphClock) -> ChangedFacts:
+    """Quads of the changes, and of facts that end because the clock moves past their end."""
+    changed = changed_facts(changes, store, clock)
+    if store.num_facts > MAX_WHOLE:
+        return changed
+    ended = torch.cat([changed.ended, expired_facts(store, before, clock)])
+    return changed._replace(ended=torch.unique(ended, dim=0) if len(ended) else ended)
+
+
+def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
+    """``[n]`` entities of retracted facts that have no other facts."""
+    names = {name for change in changes if change.op == "retract" for name in (change.head, change.tail)}
+    ids = sorted({entity for name in names if (entity := store.entity_id(name)) is not None})
+    return torch.tensor([entity for entity in ids if not store.neighbours(entity)], dtype=torch.long)
+
+
+def _is_over(reports: Sequence[GateReport], gate: GateSettings) -> bool:
+    """Whether nothing is left to learn, or the gate is passed and another round has not helped."""
+    # The gate would pass with a little to spare.
+    tighter = replace(gate, learned=0.99, kept=gate.kept / 10, outranked=(1 + gate.outranked) / 2)
+    if judge(reports[-1], tighter).passed:
+        return True
+    sums = [sum(v for v in (r.learned, r.kept, r.outranked) if not math.isnan(v)) for r in reports]
+    has_stopped = len(sums) > 1 and sums[-1] - sums[-2] < _STEP
+    return has_stopped and judge(reports[-1], gate).passed
