@@ -70,6 +70,7 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
     import math
 
     from tkg_incremental import LiveGraph
+    from tkg_incremental.live.candidates import write_candidate
     from tkg_incremental.live.gate import GateReport, GateSettings
 
     gate = GateSettings(learned=0.0, kept=1.0, outranked=0.0, drift=0.0)
@@ -78,7 +79,7 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
         store = live.folder.store
         model = live.settings.make_model(store.num_entities, store.num_relations, live.clock.num_steps)
         nothing = GateReport(math.nan, math.nan, math.nan, math.nan, math.nan, True)
-        live._release(live._write(model, None, nothing, None, live.clock.now, {}))
+        live.folder.release(write_candidate(live.folder, model, None, nothing, None, live.clock.now, {}))
     return {"import": imported}
 
 
