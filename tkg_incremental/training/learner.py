@@ -114,7 +114,7 @@ class StepLearner:
         return (
             self.loader.num_quads == 0
             or self.epoch >= self.settings.epochs
-            or (self.epoch > 0 and self.stopping.is_over(self.epoch))
+            or self.stopping.is_over()
         )
 
     def run_epoch(self) -> dict[str, float]:
