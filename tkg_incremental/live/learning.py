@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Timeline
+from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
-from tkg_incremental.ops.answers import HEAD, TAIL, TIME
+from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, TIME
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
 from tkg_incremental.strategies.context import TrainingContext
@@ -87,6 +87,13 @@ def train_update(
         terms.append(CrossEntropy(History(max(1, settings.replay // facts)), negatives, name="RCE"))
     elif len(replay):
         terms.append(CrossEntropy(Given(replay), negatives, name="RCE"))
+    former = former_facts(timeline, changed.ended)
+    if len(former):
+        # What lowers the score of a fact after its end lowers it at earlier steps, too.
+        last = former.clone()
+        last[:, FIRST] = last[:, LAST]
+        quads = LazyQuads(torch.cat([former, last])).visits(settings.repeats)
+        terms.append(CrossEntropy(Given(quads), negatives, weight=0.5, name="CE former"))
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
@@ -101,6 +108,16 @@ def _known(timeline: Timeline, quads: Tensor) -> Tensor:
     """The quads whose entities have a fact at their step or before it. Only those are encoded."""
     first = timeline.first_seen[quads[:, [HEAD, TAIL]]].amax(1)
     return quads[first <= quads[:, TIME]]
+
+
+def former_facts(timeline: Timeline, ended: Tensor) -> Tensor:
+    """Facts ``[n, 5]`` of the triples that have ended."""
+
+    def key(rows: Tensor) -> Tensor:
+        return (rows[:, HEAD] * timeline.num_relations + rows[:, REL]) * timeline.num_entities + rows[:, TAIL]
+
+    facts = timeline.observed.facts
+    return facts[torch.isin(key(facts), key(ended))]
 
 
 def _negatives(timeline: Timeline, one_vs_all: int) -> Any:

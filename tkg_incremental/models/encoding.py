@@ -248,8 +248,8 @@ class EncodedTerm:
 
     def batch_loss(self, scale: float = 1.0) -> Tensor:
         r"""``scale`` times the cross-entropy against the entities that were drawn for the whole batch, summed over both
-        queries of all quads. One of :math:`K` entities drawn from :math:`N` stands for :math:`N / K` of them, so that the loss is an
-        estimate of :meth:`one_vs_all_loss`."""
+        queries of all quads. One of :math:`K` entities drawn from :math:`N` stands for :math:`N / K` of them: the loss
+        estimates :meth:`one_vs_all_loss`."""
         line, time, drawn = self._vectors.timeline, self.quads[:, TIME], self.candidates
         if drawn is None or not self.model.encoder.static_entities:
             raise ValueError("negatives for a whole batch need a model whose entities do not depend on time")
