@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from tkg_incremental.answers import Answer, AnswerEngine, KnownFacts, TimelinePoint
+from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.data.units import format_instant
 from tkg_incremental.live.candidates import model_sizes
 from tkg_incremental.live.clock import GraphClock, recorded_instant
@@ -51,7 +53,7 @@ class ServedGraph:
     def query(
         self,
         head: str | None,
-        rel: str,
+        rel: str | None,
         tail: str | None,
         at: Any = None,
         k: int = 10,
@@ -63,7 +65,7 @@ class ServedGraph:
 
         Args:
             head: Name; :obj:`None` if it is asked for.
-            rel: Name of the relation.
+            rel: Name of the relation; :obj:`None` if it is asked for.
             tail: Name; :obj:`None` if it is asked for.
             at: A date; by default the last step. A later one is answered as of the last step, with a warning.
             k: Number of answers.
@@ -193,6 +195,21 @@ class ServedGraph:
         sizes = model_sizes(model)
         names = (StoreNames(store, "entity", sizes["entities"]), StoreNames(store, "relation", sizes["relations"]))
         return AnswerEngine(model, facts or StoreFacts(store, clock), *names, clock, calibration)
+
+    def rescaled(
+        self, calibration: AnswerCalibration | None, model: TKGModel, clock: GraphClock, quads: Tensor
+    ) -> AnswerCalibration | None:
+        """A calibration with the unit of another model's scores.
+
+        Args:
+            calibration: The calibration.
+            model: The model.
+            clock: Its time axis.
+            quads: ``[n, 4]`` known facts.
+        """
+        if calibration is None or not len(quads):
+            return calibration
+        return replace(calibration, unit=score_unit(self.make_engine(model, clock), quads))
 
     def released(self) -> int:
         """The release that answers; an error before the first one."""
