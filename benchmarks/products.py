@@ -105,7 +105,7 @@ def main() -> None:
     dataset = make_dataset(options.dataset, options.root)
     for model in MODELS:
         for negatives in ("all", 1000):
-            row = compare(model, dataset, options.width, options.batch_size, negatives, options.rounds)  # type: ignore[arg-type]
+            row = compare(model, dataset, options.width, options.batch_size, negatives, options.rounds)
             print(json.dumps(row), flush=True)
 
 
