@@ -97,13 +97,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.products", description=__doc__)
     parser.add_argument("--dataset", default="ICEWS14")
     parser.add_argument("--root", default="data", help="where datasets are stored")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--width", type=int, default=1000)
     parser.add_argument("--batch-size", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     keep_freed_memory()
     dataset = make_dataset(options.dataset, options.root)
-    for model in MODELS:
+    for model in options.models:
         for negatives in ("all", 1000):
             row = compare(model, dataset, options.width, options.batch_size, negatives, options.rounds)
             print(json.dumps(row), flush=True)
