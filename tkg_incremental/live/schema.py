@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 __all__ = ["SCHEMA_VERSION", "StoreError", "connect", "create_indices", "create_tables", "drop_indices"]
@@ -57,6 +58,9 @@ INDICES = {
 }
 
 
+_COLUMNS = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
+
+
 class StoreError(Exception):
     """A fact store is missing, damaged, or of another version."""
 
@@ -89,6 +93,19 @@ def drop_indices(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP INDEX IF EXISTS {name}")
 
 
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Whether the file has the tables of a store, and no triggers and views, which could change what is written."""
+    with closing(sqlite3.connect(":memory:")) as expected:
+        create_tables(expected, "day")
+        wanted = set(expected.execute(_COLUMNS))
+    missing = sorted({".".join(names) for names in wanted - set(connection.execute(_COLUMNS))})
+    if missing:
+        raise StoreError(f"cannot open '{path}': it is damaged, {', '.join(missing[:5])} missing")
+    more = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
+    if more is not None:
+        raise StoreError(f"cannot open '{path}': a fact store has no {more[0]} (got {more[1]!r})")
+
+
 def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
     """Opens the file of a store.
 
@@ -116,6 +133,8 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
             raise StoreError(f"cannot open '{path}': it is a SQLite file, but no fact store")
         if not empty and version != SCHEMA_VERSION:
             raise StoreError(f"cannot open '{path}': schema version {SCHEMA_VERSION} is expected (got {version})")
+        if not empty:
+            _check_tables(connection, path)
         if not read_only:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")

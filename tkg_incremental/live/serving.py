@@ -18,12 +18,17 @@ from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.known import StoreFacts, StoreNames
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError
 from tkg_incremental.live.records import Release
+from tkg_incremental.live.settings import SettingsError
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+#: Tables of ``graph.toml``.
+_TABLES = ("graph", "model", "model_options", "learning", "gate")
 
 
 class ServedGraph:
@@ -39,12 +44,30 @@ class ServedGraph:
 
     def __init__(self, path: str | os.PathLike[str], write: bool = False) -> None:
         self.folder = GraphFolder(path, write=write)
-        tables = self.folder.settings
+        try:
+            self._read_settings(self.folder.settings)
+        except ValueError as error:
+            self.folder.close()
+            raise SettingsError(f"'{self.folder.path / 'graph.toml'}': {error}") from None
+        except BaseException:
+            self.folder.close()
+            raise
+        self._served: dict[str, tuple[int, AnswerEngine]] = {}
+
+    def _read_settings(self, tables: dict[str, Any]) -> None:
+        for name in tables:
+            if name not in _TABLES:
+                raise ValueError(f"there is no table [{name}] (expected one of {', '.join(_TABLES)})")
+        graph, unit = tables.get("graph", {}), self.folder.store.unit
+        first = graph.get("first") if isinstance(graph, dict) else graph
+        if not isinstance(first, int) or isinstance(first, bool):
+            raise ValueError(f"first in [graph] must be an integer (got {first!r})")
+        if graph.get("unit", unit) != unit:
+            raise ValueError(f"unit in [graph] must be {unit!r}, as in the fact store (got {graph['unit']!r})")
         self.settings = LiveSettings.from_tables(
-            tables.get("model", {}), tables.get("learning", {}), options=tables.get("model_options", {})
+            tables.get("model", {}), tables.get("learning"), tables.get("model_options")
         )
         self.gate = GateSettings.from_table(tables.get("gate", {}))
-        self._served: dict[str, tuple[int, AnswerEngine]] = {}
 
     # Answers -------------------------------------------------------------------------------------------
 
@@ -137,7 +160,8 @@ class ServedGraph:
         """Answers questions with the current release."""
         number = self.released()
         if "now" not in self._served or self._served["now"][0] != number:
-            self._served["now"] = number, self.make_engine(self.load_model(), calibration=self.calibration)
+            clock = replace(self.clock, now=self.folder.releases.manifest(number).clock)
+            self._served["now"] = number, self.make_engine(self.load_model(number), clock, self.calibration)
         return self._served["now"][1]
 
     def engine_as_of(self, as_of: Any = None) -> AnswerEngine:
@@ -156,7 +180,7 @@ class ServedGraph:
         if "then" not in self._served or self._served["then"][0] != revision:
             manifest = releases.manifest(number)
             clock = replace(self.clock, now=manifest.clock)
-            calibration = AnswerCalibration.from_dict(manifest.calibration) if manifest.calibration else None
+            calibration = self._calibration_of(number)
             facts = StoreFacts(store, clock, revision)
             self._served["then"] = revision, self.make_engine(self.load_model(number), clock, calibration, facts)
         return self._served["then"][1]
@@ -173,8 +197,15 @@ class ServedGraph:
     @property
     def calibration(self) -> AnswerCalibration | None:
         """Turns features of an answer into a probability."""
-        state = self.folder.releases.manifest(self.released()).calibration
-        return AnswerCalibration.from_dict(state) if state else None
+        return self._calibration_of(self.released())
+
+    def _calibration_of(self, number: int) -> AnswerCalibration | None:
+        manifest = self.folder.releases.manifest(number)
+        try:
+            return AnswerCalibration.from_dict(manifest.calibration) if manifest.calibration else None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            path = self.folder.releases.folder(number) / MANIFEST
+            raise DamagedReleaseError(number, path, f"it has no calibration ({error!r})") from None
 
     def show(self, instant: int) -> str:
         """An instant as a date."""
@@ -210,9 +241,15 @@ class ServedGraph:
         """
         number = self.released() if number is None else number
         tables = self.folder.releases.load_release(number, checksums=not writable)
-        sizes = self.folder.releases.manifest(number).vocabulary
+        manifest = self.folder.releases.manifest(number)
+        sizes = [manifest.vocabulary.get(name, 0) for name in ("entities", "relations", "steps")]
+        if sizes[2] != manifest.clock - self.clock.origin + 1:
+            raise GraphFolderError(
+                f"first in [graph] of '{self.folder.path / 'graph.toml'}' is {self.show(self.clock.origin)}, which "
+                f"does not fit the {sizes[2]} steps of release {number} until {self.show(manifest.clock)}"
+            )
         with torch.device("meta"):
-            model = self.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
+            model = self.settings.make_model(*sizes)
         state = {f"encoder.{name}": table.clone() if writable else table for name, table in tables.items()}
         try:
             model.load_state_dict(state, assign=True)
