@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -106,6 +107,12 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"cannot open '{path}': a fact store has no {more[0]} (got {more[1]!r})")
 
 
+def _is_on_read_only_medium(path: Path) -> bool:
+    if not hasattr(os, "statvfs") or not path.exists():
+        return False
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
     """Opens the file of a store.
 
@@ -118,7 +125,11 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
     Raises:
         StoreError: If the file is no store of this version.
     """
-    mode = "ro" if read_only else "rwc"
+    if _is_on_read_only_medium(path):
+        # Nobody can write there: SQLite needs no log, which it could not create.
+        mode, read_only = "ro&immutable=1", True
+    else:
+        mode = "ro" if read_only else "rwc"
     try:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None
@@ -143,7 +154,8 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA cache_size = -65536")
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise StoreError(f"cannot open '{path}': {error}") from error
+        remedy = "" if os.access(path.parent, os.W_OK) else "; readers need the right to write to its folder, too"
+        raise StoreError(f"cannot open '{path}': {error}{remedy}") from error
     except StoreError:
         connection.close()
         raise
