@@ -78,8 +78,8 @@ class MutantFinder(importlib.abc.MetaPathFinder):
     """
 
     def __init__(self, path: Path, source: str) -> None:
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        self.name, self.path, self.source = ".".join(parts), path, source
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        self.name, self.path, self.source = name.removesuffix(".__init__"), path, source
 
     def pytest_sessionstart(self) -> None:
         # Before the hook of pytest, which rewrites modules whose doctests are asked for.

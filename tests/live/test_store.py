@@ -228,6 +228,18 @@ def test_pairs_are_drawn_uniformly(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert ((counts - share) ** 2 / share).sum() < 45  # chi-square with 17 degrees of freedom: 1 in 5,000
 
 
+@pytest.mark.parametrize("small", [10**9, 0])
+def test_pairs_of_late_facts_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int) -> None:
+    """A fact may begin before all others."""
+    monkeypatch.setattr("tkg_incremental.live.lookups.SMALL", small)
+    with small_store(tmp_path) as store:
+        update = store.record([Change("add", "Bob", "works in", "Sales", -40, -20)], 10, "h")
+        store.sync([Release(0, None, 0, 10, (update,))])
+        steps = store.sample_pairs(3000, np.random.default_rng(0), before=8).step
+        assert set(range(-40, -20)) <= set(steps.tolist())
+        assert steps.min() == -40
+
+
 def test_updates_are_found_by_their_content(tmp_path: Path) -> None:
     with small_store(tmp_path) as store:
         store.sync([Release(0, None, 0, 10)])
