@@ -18,9 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from torch import Tensor
+
 from tkg_incremental import LiveGraph
-from tkg_incremental.live.gate import GateSettings, share_first
+from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.timelines import whole_timeline
 
 Triple = tuple[str, str, str]
@@ -114,12 +117,16 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     with LiveGraph(graph.folder.path) as other:
         assert len(other.query(None, "leads", "team 0")) == 10
     opened = time.process_time() - begin
+
+    def first(quads: Tensor) -> float:
+        return Questions(quads, store, clock, graph.model.encoder.static_entities).share_first(graph.model)
+
     with open("/proc/self/statm", encoding="ascii") as statm:
         resident = int(statm.read().split()[1]) * resource.getpagesize() / 1e6
     return {
         "facts": len(expected),
-        "first now": share_first(graph.engine, everything.at(clock.num_steps - 1)),
-        "first ever": share_first(graph.engine, past),
+        "first now": first(everything.at(clock.num_steps - 1)),
+        "first ever": first(past),
         "open s": opened,
         "memory MB": resident,
         "open files": len(os.listdir("/proc/self/fd")),

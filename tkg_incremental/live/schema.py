@@ -56,10 +56,19 @@ INDICES = {
     "facts_by_head": "facts (head, rel)",
     "facts_by_tail": "facts (tail, rel)",
     "facts_by_since": "facts (since) WHERE since > 1",
+    "facts_by_end": "facts (valid_to) WHERE valid_to IS NOT NULL",
+}
+
+# SQLite counts rows by reading all of them.
+TRIGGERS = {
+    "facts_inserted": "INSERT ON facts BEGIN UPDATE meta SET value = value + 1 WHERE key = 'facts'; END",
+    "facts_deleted": "DELETE ON facts BEGIN UPDATE meta SET value = value - 1 WHERE key = 'facts'; END",
 }
 
 
 _COLUMNS = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
+
+_PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
 
 
 class StoreError(Exception):
@@ -77,34 +86,39 @@ def create_tables(connection: sqlite3.Connection, unit: str) -> None:
         if statement.strip():
             connection.execute(statement)
     create_indices(connection)
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", [("unit", unit), ("clock", None), ("release", None)])
+    about = [("unit", unit), ("clock", None), ("release", None), ("facts", 0)]
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", about)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def create_indices(connection: sqlite3.Connection) -> None:
-    """Creates the indices of the facts, after a bulk import."""
+    """Creates the indices and triggers of the facts, after a bulk import."""
     for name, columns in INDICES.items():
         connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
+    for name, action in TRIGGERS.items():
+        connection.execute(f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {action}")
 
 
 def drop_indices(connection: sqlite3.Connection) -> None:
-    """Drops the indices of the facts, before a bulk import."""
+    """Drops the indices and triggers of the facts, before a bulk import."""
     for name in INDICES:
         connection.execute(f"DROP INDEX IF EXISTS {name}")
+    for name in TRIGGERS:
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Whether the file has the tables of a store, and no triggers and views, which could change what is written."""
+    """Whether the file has the tables of a store, and no other triggers and views, which could change what is
+    written."""
     with closing(sqlite3.connect(":memory:")) as expected:
         create_tables(expected, "day")
-        wanted = set(expected.execute(_COLUMNS))
+        wanted, usual = set(expected.execute(_COLUMNS)), set(expected.execute(_PROGRAMS))
     missing = sorted({".".join(names) for names in wanted - set(connection.execute(_COLUMNS))})
     if missing:
         raise StoreError(f"cannot open '{path}': it is damaged, {', '.join(missing[:5])} missing")
-    more = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
-    if more is not None:
-        raise StoreError(f"cannot open '{path}': a fact store has no {more[0]} (got {more[1]!r})")
+    for kind, name, _ in sorted(set(connection.execute(_PROGRAMS)) - usual):
+        raise StoreError(f"cannot open '{path}': a fact store has no such {kind} (got {name!r})")
 
 
 def _is_on_read_only_medium(path: Path) -> bool:

@@ -18,7 +18,7 @@ from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.known import StoreFacts, StoreNames
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError
+from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError, Manifest
 from tkg_incremental.live.records import Release
 from tkg_incremental.live.settings import SettingsError
 from tkg_incremental.metrics.calibration import AnswerCalibration
@@ -232,25 +232,23 @@ class ServedGraph:
             raise GraphFolderError(f"'{self.folder.path}' has no release yet: call train()")
         return number
 
-    def load_model(self, number: int | None = None, writable: bool = False) -> TKGModel:
-        """The model of a release.
+    def load_model(self, number: int | None = None, sizes: dict[str, int] | None = None) -> TKGModel:
+        """The model of a release. Its tables are mapped from their files: it may be trained, and the files stay.
 
         Args:
             number: Number of the release; by default the current one.
-            writable: A copy in memory, to be trained. Otherwise the tables are mapped from their files and verified.
+            sizes: Numbers of entities, relations and steps, where there are more than the release has rows for. The new
+                rows are zero.
         """
         number = self.released() if number is None else number
-        tables = self.folder.releases.load_release(number, checksums=not writable)
         manifest = self.folder.releases.manifest(number)
-        sizes = [manifest.vocabulary.get(name, 0) for name in ("entities", "relations", "steps")]
-        if sizes[2] != manifest.clock - self.clock.origin + 1:
-            raise GraphFolderError(
-                f"first in [graph] of '{self.folder.path / 'graph.toml'}' is {self.show(self.clock.origin)}, which "
-                f"does not fit the {sizes[2]} steps of release {number} until {self.show(manifest.clock)}"
-            )
+        self._check_sizes(manifest)
+        sizes = {**manifest.vocabulary, **(sizes or {})}
         with torch.device("meta"):
-            model = self.settings.make_model(*sizes)
-        state = {f"encoder.{name}": table.clone() if writable else table for name, table in tables.items()}
+            model = self.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
+        rows = {name: model.encoder.sizes[axis] for name, axis in model.encoder.axes.items()}
+        tables = self.folder.releases.load_release(number, rows=rows)
+        state = {f"encoder.{name}": table for name, table in tables.items()}
         try:
             model.load_state_dict(state, assign=True)
         except RuntimeError as error:
@@ -258,6 +256,42 @@ class ServedGraph:
                 f"[model] of '{self.folder.path / 'graph.toml'}' does not fit release {number}: {error}"
             ) from None
         return model.eval()
+
+    def load_grown(self, steps: int, generator: torch.Generator) -> tuple[TKGModel, dict[str, int]]:
+        """The model of the current release, with initial values for the entities, relations and steps that it lacks,
+        and the rows of each axis that it has values for.
+
+        Args:
+            steps: Number of steps.
+            generator: Source of the initial values.
+        """
+        number, store = self.released(), self.folder.store
+        sizes = {"entities": store.num_entities, "relations": store.num_relations, "steps": steps}
+        model, learnt = self.load_model(number, sizes), self.folder.releases.manifest(number).vocabulary
+        encoder = model.encoder
+        before = {
+            "entity": learnt["entities"],
+            "relation": learnt["relations"] * (1 + model.reciprocal),
+            "time": learnt["steps"],
+        }
+        for axis in dict.fromkeys(encoder.axes.values()):
+            encoder.initialize_new(axis, before[axis], generator)
+        return model, before
+
+    def _check_sizes(self, manifest: Manifest) -> None:
+        """Whether vocabulary, tables and time axis of a release fit together: a damaged size cannot ask for memory."""
+        number, sizes = manifest.number, manifest.vocabulary
+        path = self.folder.releases.folder(number) / MANIFEST
+        if not sizes.keys() >= {"entities", "relations", "steps"}:
+            raise DamagedReleaseError(number, path, f"it has no sizes of the vocabulary (got {sizes})")
+        largest = max([0, *(table["shape"][0] for table in manifest.tables.values() if table["shape"])])
+        if not all(0 <= sizes[name] <= largest for name in ("entities", "relations")):
+            raise DamagedReleaseError(number, path, f"its tables have fewer rows than its vocabulary (got {sizes})")
+        if sizes["steps"] != manifest.clock - self.clock.origin + 1:
+            raise GraphFolderError(
+                f"first in [graph] of '{self.folder.path / 'graph.toml'}' is {self.show(self.clock.origin)}, which "
+                f"does not fit the {sizes['steps']} steps of release {number} until {self.show(manifest.clock)}"
+            )
 
     def close(self) -> None:
         """Closes the store and gives up the lock."""
