@@ -18,9 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from torch import Tensor
+
 from tkg_incremental import LiveGraph
-from tkg_incremental.live.gate import GateSettings, share_first
+from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.timelines import whole_timeline
 
 Triple = tuple[str, str, str]
@@ -110,12 +113,16 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     everything = whole_timeline(store, clock).observed
     past = everything.between(0, clock.num_steps - 1).sample(500, None)
     files = [path for path in graph.folder.path.rglob("*") if path.is_file()]
+
+    def first(quads: Tensor) -> float:
+        return Questions(quads, store, clock, graph.model.encoder.static_entities).share_first(graph.model)
+
     with open("/proc/self/statm", encoding="ascii") as statm:
         resident = int(statm.read().split()[1]) * resource.getpagesize() / 1e6
     return {
         "facts": len(expected),
-        "first now": share_first(graph.engine, everything.at(clock.num_steps - 1)),
-        "first ever": share_first(graph.engine, past),
+        "first now": first(everything.at(clock.num_steps - 1)),
+        "first ever": first(past),
         "memory MB": resident,
         "open files": len(os.listdir("/proc/self/fd")),
         "folder MB": sum(path.stat().st_size for path in files) / 1e6,

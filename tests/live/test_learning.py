@@ -13,7 +13,7 @@ from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.learning import former_facts, train_update
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
 from tkg_incremental.live.timelines import partial_timeline, whole_timeline
@@ -58,6 +58,15 @@ def test_ended_facts_are_learnt_since_their_end(store: FactStore) -> None:
     again = [Change("end", "Cid", "works in", "R&D", 6), Change("add", "Cid", "works in", "R&D", 8)]
     found = learn(store, *again)
     assert {at for *_, at in named(store, found.ended)} <= {6, 7}
+
+
+def test_ended_facts_are_replayed_at_the_steps_before(store: FactStore) -> None:
+    changed = learn(store, Change("end", "Ann", "leads", "R&D", 11))
+    with store.preview():
+        facts = former_facts(whole_timeline(store, CLOCK), changed.ended)
+    assert [CLOCK.origin + last for *_, last in facts.tolist()] == [10]
+    assert named(store, facts[:, :4]).pop()[:3] == ("Ann", "leads", "R&D")
+    assert len(former_facts(whole_timeline(store, CLOCK), changed.ended[:0])) == 0
 
 
 def test_retracted_facts_are_unlearnt_where_they_do_not_hold(store: FactStore) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -25,6 +27,8 @@ _BEST, _OTHERS = 5, 5
 _UNANSWERABLE = 0.25
 # Fewer questions do not make a calibration.
 _ENOUGH = 20
+# Share of known facts that is taken to be right; the others are mistakes in the data.
+_RIGHT = 0.99
 
 
 class Judged(NamedTuple):
@@ -33,12 +37,12 @@ class Judged(NamedTuple):
     Args:
         features: ``[n, f]``.
         is_true: ``[n]``.
-        has_answer: Whether the question has an answer.
+        is_held_out: Whether it is the question of a held-out quad.
     """
 
     features: Tensor
     is_true: Tensor
-    has_answer: bool
+    is_held_out: bool
 
 
 class _Question(NamedTuple):
@@ -62,21 +66,28 @@ class _Question(NamedTuple):
 
 
 def judge(
-    engine: AnswerEngine, timeline: Timeline, quads: Tensor, split: str, generator: torch.Generator
+    engine: AnswerEngine, timeline: Timeline, train: Tensor, quads: Tensor, split: str, generator: torch.Generator
 ) -> Iterator[Judged]:
-    """The questions of held-out quads in both directions, with their candidates of the right type.
+    """The questions that a calibration is about, with their candidates of the right type: those of held-out quads and
+    of train quads, in both directions.
 
-    Known facts and answers of the other held-out split are left out. A share of the questions is followed by two
-    without an answer: one about an entity that never was on the given side of a relation, and one about a train fact
-    at a time at which the question has no answer.
+    Known facts and answers of the other held-out split are left out, so most questions of train quads have no further
+    answer. A share of the held-out questions is followed by two without an answer: one about an entity that never was
+    on the given side of a relation, and one about a train fact at a time at which the question has no answer.
 
     Args:
         engine: The engine.
         timeline: The graph.
+        train: ``[m, 4]`` train quads.
         quads: ``[n, 4]`` quads of one split.
         split: ``"val"`` or ``"test"``.
         generator: Source of randomness.
     """
+    for quad in train.cpu():
+        for side in SIDES:
+            question = _Question.of(quad, side)
+            if len(engine.candidates(question.rel, side)) > 1:
+                yield _judge(engine, timeline, question, split)._replace(is_held_out=False)
     for quad in quads.cpu():
         for side in SIDES:
             question = _Question.of(quad, side)
@@ -133,14 +144,17 @@ def fit_calibration(
         generator: Source of randomness.
     """
     features, labels = [], []
-    for question in judge(engine, timeline, val, "val", generator):
+    for question in judge(engine, timeline, train, val, "val", generator):
         rest = max(0, len(question.is_true) - _BEST)
         others = _BEST + torch.randperm(rest, generator=generator)[:_OTHERS]
         chosen = torch.cat([torch.arange(min(_BEST, len(question.is_true))), others])
         features.append(question.features[chosen])
         labels.append(question.is_true[chosen])
-    predicted = _fit(features, labels)
-    return AnswerCalibration(predicted, _fit(*_known_and_rivals(engine, timeline, train), isotonic=False))
+    predicted = _fit(features, labels) if len(val) else None
+    known = _fit(*_known_and_rivals(engine, timeline, train), isotonic=False)
+    # It was fitted on as many wrong answers as facts.
+    known = known and replace(known, bias=known.bias + math.log(_RIGHT / (1 - _RIGHT)))
+    return AnswerCalibration(predicted, known)
 
 
 def _known_and_rivals(engine: AnswerEngine, timeline: Timeline, quads: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -172,16 +186,22 @@ def _fit(features: list[Tensor], labels: list[Tensor], isotonic: bool = True) ->
 
 
 def measure_calibration(
-    engine: AnswerEngine, timeline: Timeline, quads: Tensor, generator: torch.Generator, split: str = "test"
+    engine: AnswerEngine,
+    timeline: Timeline,
+    train: Tensor,
+    quads: Tensor,
+    generator: torch.Generator,
+    split: str = "test",
 ) -> dict[str, object]:
     """Brier score, expected calibration error and reliability diagram of the five best predicted answers to the
-    questions of held-out quads and to questions without an answer.
+    questions of held-out quads, of train quads, and to questions without an answer.
 
     ``"ECE_answered"`` is the error of the questions of held-out quads alone.
 
     Args:
         engine: The engine, with a calibration.
         timeline: The graph.
+        train: ``[m, 4]`` train quads.
         quads: ``[n, 4]`` quads of ``split`` that the calibration was not fitted on.
         generator: Source of randomness.
         split: Their split.
@@ -189,16 +209,16 @@ def measure_calibration(
     calibration = engine.calibration.predicted
     if calibration is None:
         raise ValueError("engine must have a calibration of predicted answers (got None)")
-    judged = list(judge(engine, timeline, quads, split, generator))
+    judged = list(judge(engine, timeline, train, quads, split, generator))
     if not judged:
         return {}
     labels = torch.cat([question.is_true[:_BEST] for question in judged]).double()
     probabilities = torch.cat([calibration(question.features[:_BEST]) for question in judged])
-    has_answer = torch.cat([torch.full_like(q.is_true[:_BEST], q.has_answer) for q in judged])
+    held_out = torch.cat([torch.full_like(q.is_true[:_BEST], q.is_held_out) for q in judged])
     return {
         "Brier": brier_score(probabilities, labels),
         "ECE": expected_calibration_error(probabilities, labels),
-        "ECE_answered": expected_calibration_error(probabilities[has_answer], labels[has_answer]),
+        "ECE_answered": expected_calibration_error(probabilities[held_out], labels[held_out]),
         "reliability": [list(row) for row in reliability(probabilities, labels)],
         "questions": len(judged),
     }

@@ -15,7 +15,7 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
 
 #: Features of an answer, and how many of them compare its score with those of other candidates.
-NUM_FEATURES, NUM_OWN = 11, 2
+NUM_FEATURES, NUM_OWN = 12, 2
 
 
 class Names(Protocol):
@@ -237,14 +237,14 @@ class AnswerEngine:
     def features(
         self, given: int, rel: int, side: Side, candidates: Tensor, scores: Tensor, is_known: Tensor
     ) -> Tensor:
-        """Features of the candidates of one query, ``3 × [n] → [n, 11]``.
+        """Features of the candidates of one query, ``3 × [n] → [n, 12]``.
 
         The first three compare a candidate with those that are not known facts: its log-odds in the softmax, its margin
         to the best of them and the logarithm of its rank. Then its score, and whether the fact is known at another
         time. The next four are the same for all candidates: whether the given entity ever was on its side of the
         relation, whether the query has known answers, the usual number of answers and the number of candidates (both
-        as logarithms). Last, two products: the log-odds count less if the given entity does not fit, and a known
-        answer rules out others only where there usually is one.
+        as logarithms). Last, three products: the log-odds count less if the given entity does not fit or if there is a
+        known answer, and a known answer rules out others only where there usually is one.
         """
         scores = scores.double()
         others = scores.masked_fill(is_known, -torch.inf)
@@ -263,7 +263,7 @@ class AnswerEngine:
         fits = torch.full_like(scores, float(len(ever) > 0))
         count = torch.full_like(scores, len(scores)).log()
         columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, count]
-        columns += [fits * odds, has_known * per_query]
+        columns += [fits * odds, has_known * odds, has_known * per_query]
         return torch.stack(columns, dim=1)
 
     @torch.no_grad()
@@ -276,7 +276,8 @@ class AnswerEngine:
         return self.model.score_all(quad, side, vectors).squeeze(0).cpu()
 
     def _check(self, head: int, rel: int, tail: int, step: int) -> tuple[float, float | None]:
-        """Score and probability of one fact: the mean over both directions of its probability."""
+        """Score and probability of one fact: the mean score and the smaller probability of its two directions. For a
+        former president, the country is a likely answer; for the country, the former president is not."""
         parts = []
         for given, answer, side in ((head, tail, "tail"), (tail, head, "head")):
             candidates = self.candidates(rel, side)  # type: ignore[arg-type]
@@ -288,7 +289,7 @@ class AnswerEngine:
             parts.append((float(scores[index]), _probability(probabilities[index])))
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
-        return score, sum(known) / len(known) if known else None
+        return score, min(known) if known else None
 
     def _labels(self, interval: Interval | None) -> tuple[str, str | None] | None:
         if interval is None:

@@ -13,9 +13,10 @@ from tkg_incremental.answers.facts import TensorFacts
 from tkg_incremental.data import Timeline
 from tkg_incremental.live.candidates import is_finite, write_candidate
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.gate import GateReport, share_first
+from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_whole
 from tkg_incremental.live.quads import some_quads
+from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.timelines import make_timeline, whole_timeline
@@ -64,8 +65,8 @@ def measure_first(
         calibration: Its probabilities.
         begin: When the work began, as of :func:`time.perf_counter`.
     """
-    clock = graph.pending_clock
-    kept = share_first(graph.make_engine(model, clock), some_quads(current, graph.gate.sample, graph.settings.seed))
+    clock, sample = graph.pending_clock, some_quads(current, graph.gate.sample, graph.settings.seed)
+    kept = Questions(sample, graph.folder.store, clock, model.encoder.static_entities).share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model))
     about = {"reason": "training", "facts": graph.folder.store.num_facts, "seconds": clock_time.perf_counter() - begin}
     return write_candidate(graph.folder, model, None, report, calibration, clock.now, about), report

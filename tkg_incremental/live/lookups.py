@@ -20,6 +20,8 @@ COLUMNS = "id, head, rel, tail, valid_from, valid_to"
 CLOSED_COLUMNS = f"id, head, rel, tail, valid_from, coalesce(valid_to, {OPEN})"
 # Up to this number of facts, pairs are drawn from a list of all durations.
 SMALL = 50_000
+# Stretches of ids that a sample of a type is taken from.
+_STRETCHES = 100
 
 
 class FactArrays(NamedTuple):
@@ -132,12 +134,35 @@ class FactLookups:
         sql = "SELECT entity FROM members WHERE rel = ? AND side = ? ORDER BY entity"
         return _array(self.connection.execute(sql, (rel, int(side == "tail"))), 1)[:, 0]
 
+    def some_members(self, rel: int, side: str, size: int) -> Ints:
+        """At most ``size`` of :meth:`type_members`, in order: stretches of neighbouring ids at random places. They are
+        the same at each call, as far as the type has not changed between."""
+        where = "rel = ? AND side = ? AND entity >= ? ORDER BY entity LIMIT ?"
+        sql, kind = f"SELECT entity FROM members WHERE {where}", (rel, int(side == "tail"))
+        first = _array(self.connection.execute(sql, (*kind, 0, size + 1)), 1)[:, 0]
+        if len(first) <= size:
+            return first
+        # Places in a power of two, so that they stay where they are while ids are added; up to half of them are empty.
+        last = self.connection.execute("SELECT max(entity) FROM members WHERE rel = ? AND side = ?", kind).fetchone()[0]
+        places = np.random.default_rng(kind).integers(0, 1 << int(last).bit_length(), 4 * _STRETCHES)
+        length = -(-size // _STRETCHES)
+        found = [_array(self.connection.execute(sql, (*kind, int(at), length)), 1)[:, 0] for at in places if at <= last]
+        return np.unique(np.concatenate(found[:_STRETCHES]))[:size]
+
     def spans(
         self, rel: int, side: str, now: int, limit: int, revision: int | None = None
     ) -> list[tuple[int, int, int]]:
         """Entity on a side, beginning and end of at most ``limit`` facts of a relation. An open end is ``now``."""
-        sql = f"SELECT {side}, valid_from, coalesce(valid_to, ?) FROM {self._source(revision)} WHERE rel = ? LIMIT ?"
-        return self.connection.execute(sql, (now, rel, limit)).fetchall()
+        columns = f"{side}, valid_from, coalesce(valid_to, ?)"
+        if revision is not None:
+            sql = f"SELECT {columns} FROM {self._source(revision)} WHERE rel = ? LIMIT ?"
+            return self.connection.execute(sql, (now, rel, limit)).fetchall()
+        # By entities of the relation: there is no index of facts by relation alone.
+        sql = (
+            f"SELECT {columns} FROM members m CROSS JOIN facts f ON f.{side} = m.entity AND f.rel = m.rel "
+            "WHERE m.rel = ? AND m.side = ? LIMIT ?"
+        )
+        return self.connection.execute(sql, (now, rel, int(side == "tail"), limit)).fetchall()
 
     def holding(self, at: int, revision: int | None = None) -> int:
         """Number of facts that hold at an instant. Reads all facts."""
@@ -146,8 +171,10 @@ class FactLookups:
 
     @property
     def num_facts(self) -> int:
-        """Number of facts (intervals). Reads an index."""
-        return int(self.connection.execute("SELECT count(*) FROM facts").fetchone()[0])
+        """Number of facts (intervals)."""
+        counted = self.connection.execute("SELECT value FROM meta WHERE key = 'facts'").fetchone()
+        # A store of an earlier version keeps no count.
+        return int((counted or self.connection.execute("SELECT count(*) FROM facts").fetchone())[0])
 
     def facts_arrays(self, revision: int | None = None) -> FactArrays:
         """All facts, ordered by id. Reads all facts: for training from the beginning, not for updates.

@@ -103,18 +103,22 @@ class ReleaseFolder:
         """Checks the files of one release against its manifest, see :func:`verify_files`."""
         verify_files(self.folder(number), self.manifest(number), checksums)
 
-    def load_release(self, number: int, checksums: bool = True) -> dict[str, Tensor]:
-        """The tables of a release: those of the last full one, memory-mapped, with the changed rows applied.
+    def load_release(
+        self, number: int, checksums: bool = True, rows: Mapping[str, int] | None = None
+    ) -> dict[str, Tensor]:
+        """The tables of a release: those of the last full one, memory-mapped, with the changed rows applied. They can
+        be written to: changes stay in memory.
 
         Args:
             number: Number of the release.
             checksums: Read every byte and verify it first.
+            rows: Numbers of rows by table, where more are needed than the release has.
 
         Raises:
             DamagedReleaseError: If a file of the release or of one that it builds on is missing or damaged.
         """
         chain = self._table_chain(number)
-        return read_tables([(self.folder(manifest.number), manifest) for manifest in chain], checksums)
+        return read_tables([(self.folder(manifest.number), manifest) for manifest in chain], checksums, rows)
 
     # -- writing
 

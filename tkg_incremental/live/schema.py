@@ -54,6 +54,13 @@ INDICES = {
     "facts_by_head": "facts (head, rel)",
     "facts_by_tail": "facts (tail, rel)",
     "facts_by_since": "facts (since) WHERE since > 1",
+    "facts_by_end": "facts (valid_to) WHERE valid_to IS NOT NULL",
+}
+
+# SQLite counts rows by reading all of them.
+TRIGGERS = {
+    "facts_inserted": "INSERT ON facts BEGIN UPDATE meta SET value = value + 1 WHERE key = 'facts'; END",
+    "facts_deleted": "DELETE ON facts BEGIN UPDATE meta SET value = value - 1 WHERE key = 'facts'; END",
 }
 
 
@@ -72,21 +79,26 @@ def create_tables(connection: sqlite3.Connection, unit: str) -> None:
         if statement.strip():
             connection.execute(statement)
     create_indices(connection)
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", [("unit", unit), ("clock", None), ("release", None)])
+    about = [("unit", unit), ("clock", None), ("release", None), ("facts", 0)]
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", about)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def create_indices(connection: sqlite3.Connection) -> None:
-    """Creates the indices of the facts, after a bulk import."""
+    """Creates the indices and triggers of the facts, after a bulk import."""
     for name, columns in INDICES.items():
         connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
+    for name, action in TRIGGERS.items():
+        connection.execute(f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {action}")
 
 
 def drop_indices(connection: sqlite3.Connection) -> None:
-    """Drops the indices of the facts, before a bulk import."""
+    """Drops the indices and triggers of the facts, before a bulk import."""
     for name in INDICES:
         connection.execute(f"DROP INDEX IF EXISTS {name}")
+    for name in TRIGGERS:
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
 
 def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:

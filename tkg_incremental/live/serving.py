@@ -201,19 +201,21 @@ class ServedGraph:
             raise GraphFolderError(f"'{self.folder.path}' has no release yet: call train()")
         return number
 
-    def load_model(self, number: int | None = None, writable: bool = False) -> TKGModel:
-        """The model of a release.
+    def load_model(self, number: int | None = None, sizes: dict[str, int] | None = None) -> TKGModel:
+        """The model of a release. Its tables are mapped from their files: it may be trained, and the files stay.
 
         Args:
             number: Number of the release; by default the current one.
-            writable: A copy in memory, to be trained. Otherwise the tables are mapped from their files and verified.
+            sizes: Numbers of entities, relations and steps, where there are more than the release has rows for. The new
+                rows are zero.
         """
         number = self.released() if number is None else number
-        tables = self.folder.releases.load_release(number, checksums=not writable)
-        sizes = self.folder.releases.manifest(number).vocabulary
+        sizes = {**self.folder.releases.manifest(number).vocabulary, **(sizes or {})}
         with torch.device("meta"):
             model = self.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
-        state = {f"encoder.{name}": table.clone() if writable else table for name, table in tables.items()}
+        rows = {name: model.encoder.sizes[axis] for name, axis in model.encoder.axes.items()}
+        tables = self.folder.releases.load_release(number, rows=rows)
+        state = {f"encoder.{name}": table for name, table in tables.items()}
         try:
             model.load_state_dict(state, assign=True)
         except RuntimeError as error:
@@ -221,6 +223,27 @@ class ServedGraph:
                 f"[model] of '{self.folder.path / 'graph.toml'}' does not fit release {number}: {error}"
             ) from None
         return model.eval()
+
+    def load_grown(self, steps: int, generator: torch.Generator) -> tuple[TKGModel, dict[str, int]]:
+        """The model of the current release, with initial values for the entities, relations and steps that it lacks,
+        and the rows of each axis that it has values for.
+
+        Args:
+            steps: Number of steps.
+            generator: Source of the initial values.
+        """
+        number, store = self.released(), self.folder.store
+        sizes = {"entities": store.num_entities, "relations": store.num_relations, "steps": steps}
+        model, learnt = self.load_model(number, sizes), self.folder.releases.manifest(number).vocabulary
+        encoder = model.encoder
+        before = {
+            "entity": learnt["entities"],
+            "relation": learnt["relations"] * (1 + model.reciprocal),
+            "time": learnt["steps"],
+        }
+        for axis in dict.fromkeys(encoder.axes.values()):
+            encoder.initialize_new(axis, before[axis], generator)
+        return model, before
 
     def close(self) -> None:
         """Closes the store and gives up the lock."""
