@@ -34,8 +34,8 @@ from benchmarks.live_accuracy import Facts, create, named_facts
 from tkg_incremental import LiveGraph
 from tkg_incremental.answers import AnswerEngine
 from tkg_incremental.datasets import WorldLeaders
-from tkg_incremental.live.gate import share_first
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.timelines import whole_timeline
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.seeding import make_generator
@@ -71,13 +71,15 @@ def choose(facts: Facts, count: int, seed: int) -> list[str]:
 
 
 def ask_for(facts: Facts, names: Sequence[str]) -> list[Question]:
-    """A question for each fact of the entities, at the middle of its interval; not those between two of them."""
+    """A question for each fact of the entities, at the middle of its interval, if its other end has facts that are
+    left: a graph that never had the entities must have it, too."""
+    others = {name for head, _, tail, *_ in facts if head not in names and tail not in names for name in (head, tail)}
     found = []
     for head, rel, tail, first, last in facts:
         step = (first + last) // 2
-        if head in names and tail not in names:
+        if head in names and tail in others:
             found.append(Question(head, rel, tail, "head", step))
-        if tail in names and head not in names:
+        if tail in names and head in others:
             found.append(Question(tail, rel, head, "tail", step))
     return found
 
@@ -125,15 +127,18 @@ def overlap(ours: Sequence[set[str]], theirs: Sequence[set[str]]) -> float:
 
 def kept(graph: LiveGraph) -> float:
     """Share of all facts, at random steps, that rank first."""
-    quads = whole_timeline(graph.folder.store, graph.clock).observed.between(0, graph.clock.num_steps - 1)
-    return share_first(graph.engine, quads.sample(2000, make_generator(0, "kept")))
+    store, clock, model = graph.folder.store, graph.clock, graph.model
+    quads = (
+        whole_timeline(store, clock).observed.between(0, clock.num_steps - 1).sample(2000, make_generator(0, "kept"))
+    )
+    return Questions(quads, store, clock, model.encoder.static_entities).share_first(model)
 
 
 def with_new_rows(
     graph: LiveGraph, names: Sequence[str], seed: int, questions: Sequence[Question]
 ) -> tuple[AnswerEngine, Sequence[Question], dict[str, int]]:
     """Arguments of :func:`row_ranks` for a model that gets a row with initial values for each name."""
-    model = graph.load_model(writable=True)
+    model = graph.load_model()
     size = model.encoder.sizes["entity"]
     model.expand(size + len(names), None, None, make_generator(seed, "audit"))
     return graph.make_engine(model), questions, {name: size + i for i, name in enumerate(names)}
@@ -171,7 +176,7 @@ def erased_graph(
     files["after"] = files_with(folder, names)
     graph = LiveGraph(folder)
     early = [question for question in questions if question.step <= last - 2]
-    model = graph.load_model(writable=True)
+    model = graph.load_model()
     with torch.no_grad():
         for name, values in vectors.items():
             model.encoder.tables()[name][index] = values

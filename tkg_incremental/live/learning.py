@@ -98,6 +98,7 @@ def train_update(
         last[:, FIRST] = last[:, LAST]
         quads = LazyQuads(torch.cat([former, last])).visits(settings.repeats)
         terms.append(CrossEntropy(Given(quads), **negatives, weight=0.5, name="CE former"))
+    weigh_by_size(terms, timeline)
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
@@ -107,6 +108,19 @@ def train_update(
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
     return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
+
+
+def weigh_by_size(terms: Sequence[Term], timeline: Timeline) -> None:
+    """Gives every quad of a batch the same weight, whichever term it belongs to.
+
+    A term is a mean over its own quads. The sum of several means would outweigh the regularization, which is one mean
+    over all quads: with each update facts that were not learnt would be predicted worse.
+    """
+    time, generator = timeline.num_steps - 1, torch.Generator()
+    sizes = [0 if term.view is None else len(term.view.select(timeline, time, generator)) for term in terms]
+    for term, size in zip(terms, sizes, strict=True):
+        assert isinstance(term, CrossEntropy)
+        term.weight *= size / max(1, sum(sizes))
 
 
 def _known(timeline: Timeline, quads: Tensor) -> Tensor:
