@@ -47,7 +47,7 @@ class LiveSettings:
     current: int = 1000
     replay: int = 5000
     lr: float = 0.1
-    n3: float = 3e-3
+    n3: float = 5e-3
     smoothness: float = 0.01
     unlikelihood: float = 0.5
     batch_size: int = 1000
