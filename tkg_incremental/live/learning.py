@@ -28,6 +28,8 @@ from tkg_incremental.training.learner import StepLearner
 MAX_ONE_VS_ALL = 20_000
 # The same for updates, whose cost should follow the change.
 MAX_ONE_VS_ALL_UPDATE = 5_000
+# Updates of graphs with at most this number of times `replay` facts visit each of them in every epoch.
+MAX_EVERY_FACT = 4
 # Entities that negatives of an update are drawn from, so that few rows move.
 POOL_SIZE = 5_000
 # Negatives that the quads of a batch share, and negatives of a quad where the vectors of entities depend on time.
@@ -86,7 +88,7 @@ def train_update(
     if len(changed.added):
         terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), **negatives))
     facts = len(timeline.observed)
-    if 0 < facts <= settings.replay:
+    if 0 < facts <= MAX_EVERY_FACT * settings.replay:
         # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
         terms.append(CrossEntropy(History(max(1, settings.replay // facts)), **negatives, name="RCE"))
     elif len(replay):
