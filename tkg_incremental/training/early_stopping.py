@@ -11,29 +11,30 @@ class EarlyStopping:
     """Stops once the best value is ``patience`` epochs old.
 
     Args:
-        patience: How many epochs to wait for something better.
+        patience: How many epochs to wait for something better. With :obj:`None` it never stops, and the last epoch
+            counts as the best.
         best: Best value so far; higher is better.
         best_epoch: When it came.
     """
 
-    patience: int = 20
+    patience: int | None = 20
     best: float = float("-inf")
     best_epoch: int = 0
 
     def __post_init__(self) -> None:
-        if self.patience < 1:
+        if self.patience is not None and self.patience < 1:
             raise ValueError(f"patience must be at least 1 (got {self.patience})")
 
     def update(self, value: float, epoch: int) -> bool:
         """Takes the value of an epoch; whether it is the best so far."""
-        if value > self.best or self.best_epoch == 0:
+        if value > self.best or self.best_epoch == 0 or self.patience is None:
             self.best, self.best_epoch = value, epoch
             return True
         return False
 
     def is_over(self, epoch: int) -> bool:
         """Whether the epoch just ended is the last."""
-        return epoch - self.best_epoch >= self.patience
+        return self.patience is not None and epoch - self.best_epoch >= self.patience
 
     def state_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -253,7 +253,7 @@ class IncrementalTrainer:
         """The learner of one step."""
         return StepLearner(
             self.model,
-            self.timeline,
+            self._timeline_at(time),
             time,
             self.strategy,
             self.settings.learning,
@@ -304,9 +304,14 @@ class IncrementalTrainer:
         """The warm-up and the step draw from the same pool."""
         if self._sampler is None or self._sampler[0] != time:
             seed = derive_seed(self.seed, "negatives")
-            pool = CandidatePool.draw(self.timeline, time, self.settings.negative_pool, seed)
-            self._sampler = time, NegativeSampler(self.timeline, pool)
+            timeline = self._timeline_at(time)
+            pool = CandidatePool.draw(timeline, time, self.settings.negative_pool, seed)
+            self._sampler = time, NegativeSampler(timeline, pool)
         return self._sampler[1]
+
+    def _timeline_at(self, time: int) -> Timeline:
+        """The timeline that a step learns from."""
+        return self.timeline.with_known_until(time) if self.settings.candidates == "last" else self.timeline
 
     # Checkpoints ---------------------------------------------------------------------------------------
 
