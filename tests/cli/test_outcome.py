@@ -10,12 +10,12 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "live"))
 
-from company import Company  # noqa: E402
+from company import Company
 
-from tkg_incremental.cli import main  # noqa: E402
-from tkg_incremental.cli.options import OWN_FACTS, RunOptions  # noqa: E402
-from tkg_incremental.cli.outcome import print_result  # noqa: E402
-from tkg_incremental.training import Result  # noqa: E402
+from tkg_incremental.cli import main
+from tkg_incremental.cli.options import OWN_FACTS, RunOptions
+from tkg_incremental.cli.outcome import print_result
+from tkg_incremental.training import Result
 
 
 @pytest.mark.slow

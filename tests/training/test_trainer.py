@@ -166,7 +166,7 @@ def test_fit_until_a_step_that_is_not_there(dataset: SyntheticTKG, until: int) -
 
 @pytest.mark.parametrize("candidates", ["own", "last"])
 def test_candidates_of_a_step(dataset: SyntheticTKG, candidates: Any) -> None:
-    model = small(DE, dataset)
+    model = DE.from_dataset(dataset, hidden_channels=4)
     trainer = IncrementalTrainer(model, dataset, FT(), settings=TrainerSettings(candidates=candidates), callbacks=[])
     time = dataset.num_steps - 1
     known = trainer.learner(time).context.timeline.num_known

@@ -132,9 +132,9 @@ class TrainerSettings:
         new_entities: Entities that appear after the base model are drawn from the initial distribution
             (``"initialize"``, the paper), keep their values (``"keep"``, the released code, in which weight decay has
             moved them close to zero), or are initialized and learn their own facts first (``"warm_up"``).
-        candidates: What facts of earlier steps are scored against: entities known at the ``"own"`` step of a fact, as in
-            the paper, or at the step that is learnt, the ``"last"`` one. A question about the past ranks entities that
-            appeared later, too, and a model that never saw them as wrong answers may rank them first.
+        candidates: What facts of earlier steps are scored against: entities known at the ``"own"`` step of a fact, as
+            in the paper, or at the step that is learnt, the ``"last"`` one. Questions about the past rank entities that
+            appeared later, too; a model that never saw them as wrong answers may rank them first.
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
         keep_checkpoints: Number of checkpoints to keep.
     """
