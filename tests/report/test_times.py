@@ -54,7 +54,7 @@ def test_names_cannot_end_the_script(tmp_path: Path) -> None:
     with make(tmp_path) as graph:
         graph.update(added=[("</script><b>Eve\x1b", "leads", "R&D")], ended=[("leader 0", "leads", "R&D")], force=True)
         page = write_history(graph).read_text()
-    assert page.count("</script>") == 2
+    assert page.count("</script>") == 3
     assert "\x1b" not in page
 
 
@@ -95,4 +95,4 @@ def test_a_graph_without_changing_answers(tmp_path: Path) -> None:
         assert answers_through_time(graph) is None  # no release yet
         graph.train()
         assert answers_through_time(graph) is None
-        assert not re.search("<script|<select", write_history(graph).read_text())
+        assert not re.search('<select|id="times"', write_history(graph).read_text())

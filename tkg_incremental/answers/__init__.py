@@ -4,6 +4,7 @@ from tkg_incremental.answers.calibrate import fit_calibration, measure_calibrati
 from tkg_incremental.answers.engine import Answer, AnswerEngine, TimelinePoint
 from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
 from tkg_incremental.answers.run import calibrate_answers, known_facts_ranked_first
+from tkg_incremental.answers.typed import type_constrained, typed_ranks
 
 __all__ = classes = [
     "Answer",
@@ -15,5 +16,7 @@ __all__ = classes = [
     "calibrate_answers",
     "fit_calibration",
     "known_facts_ranked_first",
+    "type_constrained",
+    "typed_ranks",
     "measure_calibration",
 ]

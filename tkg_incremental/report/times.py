@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import warnings
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tkg_incremental.report.templates import Script
 from tkg_incremental.text import printable
 
 if TYPE_CHECKING:
@@ -90,7 +88,6 @@ def answers_through_time(graph: ServedGraph) -> dict[str, Any] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answers = [[_rows(graph.query(*asked, at=when, k=_ANSWERS)) for when in shown] for asked in questions]
-    script = (files("tkg_incremental.report") / "times.js").read_text(encoding="utf-8")
     data = json.dumps({"labels": shown, "answers": answers}, ensure_ascii=False)
     return {
         "titles": [str(asked) for asked in questions],
@@ -98,8 +95,7 @@ def answers_through_time(graph: ServedGraph) -> dict[str, Any] | None:
         "first": answers[0][-1],
         # Inside of a script element only "<" could end it.
         "data": data.replace("<", "\\u003c"),
-        "script": script,
-        "digest": "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "script": Script.load("times.js"),
     }
 
 

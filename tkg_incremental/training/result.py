@@ -33,6 +33,8 @@ class Result:
         link_prediction: MRR and Hits@k of a model trained on all steps.
         time_prediction: Metrics of the last model about time: queries for the step, and MRR by kind of interval.
         calibration: How well probabilities of answers to test questions agree with frequencies, after the last step.
+        type_constrained: MRR and Hits@k of test questions among ``"all"`` known entities and among candidates of the
+            right type, ``"typed"``, by the last model.
         known_ranked_first: Share of train facts that the last model ranks first among candidates of the right type.
     """
 
@@ -48,6 +50,7 @@ class Result:
     link_prediction: dict[str, float] = field(default_factory=dict)
     time_prediction: dict[str, float] = field(default_factory=dict)
     calibration: dict[str, Any] = field(default_factory=dict)
+    type_constrained: dict[str, dict[str, float]] = field(default_factory=dict)
     known_ranked_first: float = math.nan
 
     def add(self, time: int, label: str, metrics: dict[str, float], alpha: dict[int, float], **extra: float) -> None:
@@ -70,7 +73,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "transfer"]
-        names += ["link_prediction", "time_prediction", "calibration", "known_ranked_first", "steps", "history"]
+        names += ["link_prediction", "time_prediction", "calibration", "type_constrained", "known_ranked_first"]
+        names += ["steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
         before = {str(time): value for time, value in self.before.items()}
         return _without_nan({**{name: getattr(self, name) for name in names}, "before": before, "alpha": alpha})
@@ -92,6 +96,7 @@ class Result:
         before = state.get("before", {}).items()
         result.before = {int(time): math.nan if value is None else value for time, value in before}
         result.calibration = state.get("calibration", {})
+        result.type_constrained = state.get("type_constrained", {})
         known = state.get("known_ranked_first")
         result.known_ranked_first = math.nan if known is None else known
         return result

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first
+from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first, type_constrained
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets.base import TKGDataset
@@ -361,6 +361,9 @@ class IncrementalTrainer:
         if self.model.catalog is None:
             return
         self.result.calibration = calibrate_answers(self.model, self.timeline, last_step, self.seed)
+        self.result.type_constrained = type_constrained(
+            self.model, self.timeline, self.evaluator.split, last_step, seed=self.seed
+        )
         self.result.known_ranked_first = known_facts_ranked_first(
             self.model, self.timeline, last_step=last_step, seed=self.seed
         )
