@@ -1,4 +1,4 @@
-"""How far answers can be trusted: facts that were learnt, calibration, and metrics among candidates of the right type."""
+"""How far answers can be trusted: learnt facts, calibration, and metrics among candidates of the right type."""
 
 from __future__ import annotations
 

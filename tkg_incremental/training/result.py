@@ -10,7 +10,7 @@ from typing import Any
 
 from tkg_incremental.metrics.functional import backward_transfer, forgetting, forward_transfer, omega_new, omega_old
 from tkg_incremental.storage import atomic_write
-from tkg_incremental.tables import format_table
+from tkg_incremental.tables import format_table, html_table
 
 #: Columns of a summary table.
 SUMMARY = ("C@10", "DF@10", "RRD", "A@10", "MRR", "F@10", "data_size", "epoch_seconds")
@@ -43,13 +43,13 @@ class Result:
     strategy: str
     seed: int
     num_steps: int
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    alpha: dict[int, dict[int, float]] = field(default_factory=dict)
-    before: dict[int, float] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    alpha: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
+    before: dict[int, float] = field(default_factory=dict, repr=False)
     link_prediction: dict[str, float] = field(default_factory=dict)
     time_prediction: dict[str, float] = field(default_factory=dict)
-    calibration: dict[str, Any] = field(default_factory=dict)
+    calibration: dict[str, Any] = field(default_factory=dict, repr=False)
     type_constrained: dict[str, dict[str, float]] = field(default_factory=dict)
     known_ranked_first: float = math.nan
 
@@ -111,9 +111,16 @@ class Result:
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
 
     def __str__(self) -> str:
-        title = f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
         found = self.link_prediction or self.summary
-        return f"{title}\n{format_table(list(found), [list(found.values())])}"
+        return f"{self._title}\n{format_table(list(found), [list(found.values())])}"
+
+    def _repr_html_(self) -> str:
+        found = self.link_prediction or self.summary
+        return html_table(list(found), [list(found.values())], self._title)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
 
 
 def _mean(values: list[float]) -> float:
