@@ -27,8 +27,8 @@ _PER_RELATION = 3
 # first. Entities that were erased have no name.
 _CHANGING = """
 WITH latest AS (SELECT * FROM facts ORDER BY id DESC LIMIT ?)
-SELECT {given}, rel, count(DISTINCT {asked}) AS answers FROM latest
-GROUP BY {given}, rel HAVING answers > 1 AND sum(valid_to IS NULL) <= 1 ORDER BY answers DESC, rel, {given} LIMIT 200
+SELECT {given}, rel, count(DISTINCT {asked}) AS answers, sum(valid_to IS NULL) AS now FROM latest
+GROUP BY {given}, rel HAVING answers > 1 AND now <= 1 ORDER BY now DESC, answers DESC, rel, {given} LIMIT 200
 """
 
 
@@ -44,25 +44,26 @@ class Asked(NamedTuple):
 
 
 def choose_questions(graph: ServedGraph, count: int = _QUESTIONS) -> list[Asked]:
-    """Questions whose answer changes over time, the ones with the most answers first, of several relations.
+    """Questions whose answer changes over time, of several relations: those with an answer now and the most answers
+    come first.
 
     Args:
         graph: The graph.
         count: Maximum number of questions.
     """
     store = graph.folder.store
-    found: list[tuple[int, int, Asked]] = []
+    found: list[tuple[int, int, int, Asked]] = []
     for given, asked in (("tail", "head"), ("head", "tail")):
         rows = store.connection.execute(_CHANGING.format(given=given, asked=asked), (_FACTS,)).fetchall()
         names = store.entity_names([row[0] for row in rows])
         relations = store.relation_names([row[1] for row in rows])
-        for (_, rel, answers), name, relation in zip(rows, names, relations, strict=True):
+        for (_, rel, answers, now), name, relation in zip(rows, names, relations, strict=True):
             if name and relation:
                 question = Asked(None, relation, name) if given == "tail" else Asked(name, relation, None)
-                found.append((answers, rel, question))
+                found.append((now, answers, rel, question))
     chosen: list[Asked] = []
     per_relation: dict[int, int] = {}
-    for _, rel, question in sorted(found, key=lambda each: (-each[0], str(each[2]))):
+    for *_, rel, question in sorted(found, key=lambda each: (-each[0], -each[1], str(each[3]))):
         per_relation[rel] = per_relation.get(rel, 0) + 1
         if per_relation[rel] <= _PER_RELATION and len(chosen) < count:
             chosen.append(question)
