@@ -149,6 +149,12 @@ class Encoder(nn.Module):
         index = order[: max(sizes)]
         return [self.rows(name, index) for name in names], torch.arange(len(index), device=order.device)
 
+    @property
+    def vectors_by_entity(self) -> Tensor | None:
+        """A table ``[num_entities, hidden_channels]`` of the vectors of entities, if they are parameters that do not
+        depend on time."""
+        return None
+
     def uses_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:
         """Whether :meth:`encode_known` may read the entity tables directly, with gradients of the tables' size. That
         is so if such gradients are wanted, rows come from the tables, and ``order`` contains all entities."""
