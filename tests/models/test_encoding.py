@@ -16,7 +16,8 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import ZOO, TKGModel
-from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm, PairTable, PoolTable, ends_of, pair_keys
+from tkg_incremental.models.batch_vectors import PairTable, PoolTable, ends_of, pair_keys
+from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm
 from tkg_incremental.ops.scores import compare
 from tkg_incremental.registry import make_model
 from tkg_incremental.strategies import (
