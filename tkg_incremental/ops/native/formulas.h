@@ -94,6 +94,13 @@ INLINE void fetch_rows(const struct formula *by, int64_t row) {
     fetch(by->b + row * by->channels, by->channels);
 }
 
+INLINE void fetch_gradients(const struct formula *by, int64_t row, const struct gradients *out) {
+    fetch(out->e + row * by->width, by->width);
+    if (by->kind == HYPERPLANE) return;
+    fetch(out->w + row * by->channels, by->channels);
+    fetch(out->b + row * by->channels, by->channels);
+}
+
 /* The vector of a row at step s. */
 INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float *restrict z) {
     const int64_t width = by->width, channels = by->channels;

@@ -29,7 +29,10 @@ EXPORT void vectors_at_steps(const int64_t *formula, const int64_t *order, const
     const struct formula by = formula_of(formula);
     const int64_t entities = largest_of(sizes, count);
 #pragma omp parallel for num_threads((int)threads) schedule(static)
-    for (int64_t i = 0; i < entities; ++i) vectors_of(&by, order, sizes, first, count, i, out);
+    for (int64_t i = 0; i < entities; ++i) {
+        fetch_rows(&by, order[at_most(i + AHEAD, entities - 1)]);
+        vectors_of(&by, order, sizes, first, count, i, out);
+    }
 }
 
 /* Adds to the gradients of the tables, in whose rows no two of the entities meet. The gradients of the normals,
@@ -42,8 +45,12 @@ EXPORT void gradients_at_steps(const int64_t *formula, const int64_t *order, con
     const int64_t entities = largest_of(sizes, count);
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic)
     for (int64_t part = 0; part < PARTS; ++part)
-        for (int64_t i = entities * part / PARTS; i < entities * (part + 1) / PARTS; ++i)
+        for (int64_t i = entities * part / PARTS; i < entities * (part + 1) / PARTS; ++i) {
+            const int64_t next = order[at_most(i + AHEAD, entities - 1)];
+            fetch_rows(&by, next);
+            fetch_gradients(&by, next, &out);
             gradients_of(&by, order, sizes, first, count, i, grad, &out, normals + part * count * by.width);
+        }
 }
 
 FOR_EVERY_CPU
