@@ -39,6 +39,24 @@ def test_the_unit_follows_the_dates(starts: str, ends: str, count: int, expected
     assert unit(starts, ends, count) == expected
 
 
+@pytest.mark.parametrize(
+    ("starts", "ends", "expected"),
+    [
+        ("2000-01-05,2005-02-07", "", "day"),  # few facts
+        ("2024-01-01,2024-02-01", "2024-05-31", "day"),  # whole months
+        ("2024-01-01 00:00:00,2024-02-01 00:00:00", "", "day"),
+        ("2024-01-05T08:00,2024-01-07T09:00", "", "hour"),
+        ("2024-01,2024-07", "", "month"),
+        ("2000-01-05,2024", "", "day"),
+        ("1900-01-01,2001-01-01", "", "year"),  # days would be too many
+        ("1900-01-05,2001-03-01", "", "month"),
+    ],
+)
+def test_a_live_graph_keeps_the_unit_as_written(starts: str, ends: str, expected: str) -> None:
+    first, last = ({parse_period(text) for text in texts.split(",") if text} for texts in (starts, ends))
+    assert choose_unit(first, last, 4, as_written=True)[0] == expected
+
+
 def test_points_in_time_need_a_unit_that_all_dates_have() -> None:
     assert unit("2024-01-05,2024-03", coarsest=False) == "day"
     assert unit("2024-01-05,2024-03", coarsest=True) == "month"

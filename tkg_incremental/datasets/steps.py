@@ -53,7 +53,9 @@ def check_binning(binning: Any, unit: str, options: ReadOptions) -> Binning:
     return binning if isinstance(binning, TimeAxis) else list(binning)
 
 
-def unit_of(times: Sequence[TablePeriods], binning: Binning, unit: str, options: ReadOptions) -> tuple[str, str]:
+def unit_of(
+    times: Sequence[TablePeriods], binning: Binning, unit: str, options: ReadOptions, as_written: bool = False
+) -> tuple[str, str]:
     """The unit of the axis, and why it is this one.
 
     Args:
@@ -61,6 +63,7 @@ def unit_of(times: Sequence[TablePeriods], binning: Binning, unit: str, options:
         binning: How steps are made.
         unit: The unit that is asked for, or ``"auto"``.
         options: How dates are read.
+        as_written: See :func:`~tkg_incremental.datasets.time_units.choose_unit`.
     """
     if isinstance(binning, TimeAxis):
         return binning.unit, "the unit of the given time axis"
@@ -76,7 +79,8 @@ def unit_of(times: Sequence[TablePeriods], binning: Binning, unit: str, options:
     ends = {period for _, _, some in found for period in some}
     if not starts and not ends:
         raise times[0].table.records.error(None, "expected a fact with a start or an end")
-    return choose_unit(starts, ends, sum(map(TablePeriods.count, times)), any(is_point for is_point, *_ in found))
+    count, is_point = sum(map(TablePeriods.count, times)), any(point for point, *_ in found)
+    return choose_unit(starts, ends, count, is_point, as_written)
 
 
 def check_outliers(times: Sequence[TablePeriods]) -> None:

@@ -9,6 +9,8 @@ from tkg_incremental.data.units import RANK, Period, convert
 
 #: An axis chosen from the data has at most this many steps, ten years of days.
 MAX_STEPS = 4000
+#: The same for a graph that is updated in the unit of its dates, fifty years of days.
+MAX_STEPS_AS_WRITTEN = 20_000
 
 # An axis this short is fine even for a few facts.
 _FEW_STEPS = 100
@@ -17,7 +19,7 @@ _FIRST_YEAR = 1000
 
 
 def choose_unit(
-    starts: Collection[Period], ends: Collection[Period], count: int, coarsest: bool = False
+    starts: Collection[Period], ends: Collection[Period], count: int, coarsest: bool = False, as_written: bool = False
 ) -> tuple[str, str]:
     """Chooses the finest unit in which dates are written such that the number of steps is sensible.
 
@@ -31,6 +33,9 @@ def choose_unit(
         ends: The distinct ends.
         count: Number of starts and ends, with repetitions.
         coarsest: Start from the coarsest unit in which dates are written: a point in time has no finer one.
+        as_written: Keep the finest unit in which dates are written for up to 20,000 steps, whatever the number of facts
+            and even if all days begin a month: a graph that is updated every day needs days. A step without changes
+            costs such a graph next to nothing, while a training step by step trains and evaluates at each.
 
     Returns:
         The unit, and why it was chosen.
@@ -40,11 +45,15 @@ def choose_unit(
     if units == ["year"] and all(0 <= period.value < _FIRST_YEAR for period in periods):
         return "index", f"all times are integers below {_FIRST_YEAR}"
     written = units[-1] if coarsest else units[0]
-    if written in ("hour", "day"):
-        written = _whole(starts, ends, written)
+    whole = _whole(starts, ends, written) if written in ("hour", "day") else written
+    if not as_written:
+        written = whole
+    elif whole != written:
+        written = "day"  # midnights
     units = [written, *(unit for unit in units if RANK[unit] > RANK[written])]
-    units += [unit for unit in ("day", "month", "year") if RANK[unit] > RANK[units[-1]]]
-    limit = min(MAX_STEPS, max(_FEW_STEPS, count))
+    units = [unit for unit in units if unit == written or RANK[unit] >= RANK[whole]]
+    units += [unit for unit in ("day", "month", "year") if RANK[unit] > RANK[units[-1]] and RANK[unit] >= RANK[whole]]
+    limit = MAX_STEPS_AS_WRITTEN if as_written else min(MAX_STEPS, max(_FEW_STEPS, count))
     for unit in units:
         steps = _num_steps(periods, unit)
         if steps is not None and (steps <= limit or unit == units[-1]):

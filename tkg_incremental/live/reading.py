@@ -50,7 +50,7 @@ def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | 
     table = load_table(source, options.columns, options.delimiter)
     periods = read_periods(table, unit, options.dayfirst, options.date_format)
     asked = unit
-    unit, reason = unit_of([periods], None, asked, options)
+    unit, reason = unit_of([periods], None, asked, options, as_written=True)
     if unit == "index" != asked:  # numbers that were read as years
         periods = read_periods(table, unit)
     if options.outliers == "error":
