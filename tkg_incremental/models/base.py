@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TKGBatch
+from tkg_incremental.models.batch_vectors import ends_of
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder, RowSource
-from tkg_incremental.models.encoding import EncodedBatch, ends_of
+from tkg_incremental.models.encoding import EncodedBatch
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
 from tkg_incremental.ops.scores import all_scores, sampled_scores
 
