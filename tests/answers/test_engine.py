@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers import AnswerEngine, TensorFacts
+from tkg_incremental.answers import Answer, AnswerEngine, Answers, TensorFacts
 from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
 from tkg_incremental.data import TimeAxis, Vocabulary
@@ -193,3 +193,10 @@ def test_world_leaders_has_aliases() -> None:
     for alias, name in (("USA", "United States"), ("UK", "United Kingdom"), ("uk", "United Kingdom")):
         assert model.query(None, "prime minister of", alias, 2000) == model.query(None, "prime minister of", name, 2000)
     assert model.query(None, "president of", "US", 2016)[0].name == "Barack Obama"
+
+
+def test_notebooks_show_answers_as_a_table() -> None:
+    answers = Answers([Answer("<b>Ann</b>", 0.97, 3.25, ("2001", None)), Answer("Bo", None, 1.0, None)])
+    page = answers._repr_html_()
+    assert "<td>&lt;b&gt;Ann&lt;/b&gt;</td><td>97%</td><td>3.25</td><td>2001 –</td>" in page
+    assert "<td>Bo</td><td></td><td>1.00</td><td></td>" in page

@@ -14,6 +14,7 @@ from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
+from tkg_incremental.tables import html_table
 
 #: Features of an answer, and how many of them compare its score with those of other candidates.
 NUM_FEATURES, NUM_OWN = 13, 2
@@ -63,6 +64,18 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "probability": self.probability, "score": self.score, "known": self.known}
+
+
+class Answers(list[Answer]):
+    """A list of answers that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        rows: list[list[str | float]] = []
+        for answer in self:
+            probability = "" if answer.probability is None else f"{answer.probability:.0%}"
+            known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or ''}".strip()
+            rows.append([answer.name, probability, answer.score, known])
+        return html_table(["answer", "probability", "score", "known"], rows)
 
 
 @dataclass(frozen=True)
@@ -142,19 +155,20 @@ class AnswerEngine:
         if k < 1:
             raise ValueError(f"k must be at least 1 (got {k})")
         if rel is None:
-            return self._relations(self.entities.index(head), self.entities.index(tail), self.step_of(at))[:k]  # type: ignore[arg-type]
+            ends = self.entities.index(head), self.entities.index(tail)  # type: ignore[arg-type]
+            return Answers(self._relations(*ends, self.step_of(at))[:k])
         side: Side = "head" if head is None else "tail"
         given = self.entities.index(tail if head is None else head)  # type: ignore[arg-type]
         relation, step = self.relations.index(rel), self.step_of(at)
         candidates = self.candidates(relation, side, any_type)
         if not len(candidates):
-            return []
+            return Answers()
         scores, probabilities = self._ranked(given, relation, side, step, candidates, any_type)
         known = self.facts.known_answers(given, relation, side, step)
         is_known = torch.isin(candidates, torch.tensor(list(known), dtype=torch.long))
         order = torch.argsort(scores, descending=True, stable=True)
         order = torch.cat([order[is_known[order]], order[~is_known[order]]])[:k]
-        return [
+        return Answers(
             Answer(
                 self.entities[entity],
                 _probability(probabilities[place]),
@@ -162,7 +176,7 @@ class AnswerEngine:
                 self._labels(known.get(entity)),
             )
             for place, entity in zip(order.tolist(), candidates[order].tolist(), strict=True)
-        ]
+        )
 
     def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
         """The probability that a fact holds at a time."""
