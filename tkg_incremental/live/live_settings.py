@@ -26,8 +26,8 @@ class LiveSettings:
         rounds: Maximum number of times that an update is judged and continued.
         repeats: Visits of a changed fact per epoch of an update.
         current: Facts that hold now, per epoch of an update.
-        replay: Quads of the past per epoch of an update. A graph with fewer facts visits each of them at random steps,
-            new ones in each epoch; a larger one draws (fact, step) pairs uniformly.
+        replay: Quads of the past per epoch of an update. A graph with at most four times as many facts visits each of
+            them at random steps, new ones in each epoch; a larger one draws (fact, step) pairs uniformly.
         lr: Learning rate of Adagrad.
         n3: Weight of the N3 regularization.
         smoothness: Weight of the temporal smoothness.
@@ -48,7 +48,7 @@ class LiveSettings:
     current: int = 1000
     replay: int = 5000
     lr: float = 0.1
-    n3: float = 3e-3
+    n3: float = 5e-3
     smoothness: float = 0.01
     unlikelihood: float = 0.5
     batch_size: int = 1000

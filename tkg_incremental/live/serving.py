@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
-from tkg_incremental.answers import Answer, AnswerEngine, KnownFacts, TimelinePoint
+from tkg_incremental.answers import Answer, AnswerEngine, Answers, KnownFacts, TimelinePoint
+from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.data.units import format_instant
 from tkg_incremental.live.candidates import model_sizes
 from tkg_incremental.live.clock import GraphClock, recorded_instant
@@ -74,7 +76,7 @@ class ServedGraph:
     def query(
         self,
         head: str | None,
-        rel: str,
+        rel: str | None,
         tail: str | None,
         at: Any = None,
         k: int = 10,
@@ -86,7 +88,7 @@ class ServedGraph:
 
         Args:
             head: Name; :obj:`None` if it is asked for.
-            rel: Name of the relation.
+            rel: Name of the relation; :obj:`None` if it is asked for.
             tail: Name; :obj:`None` if it is asked for.
             at: A date; by default the last step. A later one is answered as of the last step, with a warning.
             k: Number of answers.
@@ -105,7 +107,7 @@ class ServedGraph:
                 chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
                 # Known answers come first: those that are predicted may need a longer list.
                 if only != "predicted" or len(chosen) >= k or len(found) < asked:
-                    return chosen[:k]
+                    return Answers(chosen[:k])
                 asked *= 2
 
     def check(self, head: str, rel: str, tail: str, at: Any = None, as_of: Any = None) -> Answer:
@@ -224,6 +226,21 @@ class ServedGraph:
         sizes = model_sizes(model)
         names = (StoreNames(store, "entity", sizes["entities"]), StoreNames(store, "relation", sizes["relations"]))
         return AnswerEngine(model, facts or StoreFacts(store, clock), *names, clock, calibration)
+
+    def rescaled(
+        self, calibration: AnswerCalibration | None, model: TKGModel, clock: GraphClock, quads: Tensor
+    ) -> AnswerCalibration | None:
+        """A calibration with the unit of another model's scores.
+
+        Args:
+            calibration: The calibration.
+            model: The model.
+            clock: Its time axis.
+            quads: ``[n, 4]`` known facts.
+        """
+        if calibration is None or not len(quads):
+            return calibration
+        return replace(calibration, unit=score_unit(self.make_engine(model, clock), quads))
 
     def released(self) -> int:
         """The release that answers; an error before the first one."""

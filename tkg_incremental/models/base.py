@@ -12,15 +12,19 @@ from torch import Tensor, nn
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TKGBatch
+from tkg_incremental.models.batch_vectors import ends_of
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder, RowSource
-from tkg_incremental.models.encoding import EncodedBatch, ends_of
+from tkg_incremental.models.encoding import EncodedBatch
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
-from tkg_incremental.ops.scores import all_scores
+from tkg_incremental.ops.scores import all_scores, sampled_scores
 
 if TYPE_CHECKING:
     from tkg_incremental.answers import Answer, AnswerEngine, TimelinePoint
     from tkg_incremental.datasets.base import TKGDataset
+
+# Queries with fewer candidates are scored by one thread.
+_ENTITIES_PER_THREAD = 10_000
 
 
 class TKGModel(nn.Module):
@@ -120,6 +124,19 @@ class TKGModel(nn.Module):
         """Every query against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
         return all_scores(self.query_vectors(quads, side), candidates, self.decoder.similarity)
 
+    @torch.no_grad()
+    def score_entities(self, quad: Tensor, side: Side, entities: Tensor) -> Tensor:
+        """One query against some entities, ``[1, 4] × [n] → [n]``. Vectors that are rows of a table are not copied."""
+        table = self.encoder.vectors_by_entity
+        if table is None:
+            return self.score_all(quad, side, self.candidate_vectors(entities, int(quad[0, TIME]))).squeeze(0)
+        # A part for each thread, of equal sizes.
+        parts = torch.get_num_threads() if len(entities) >= _ENTITIES_PER_THREAD else 1
+        padding = entities[-1:].expand(-len(entities) % parts)
+        index = torch.cat([entities, padding]).view(parts, -1)
+        query = self.query_vectors(quad, side).expand(parts, -1).contiguous()
+        return sampled_scores(query, table, index, self.decoder.similarity).flatten()[: len(entities)]
+
     def expand(
         self,
         num_entities: int | None = None,
@@ -153,11 +170,12 @@ class TKGModel(nn.Module):
         k: int = 10,
         any_type: bool = False,
     ) -> list[Answer]:
-        """The ``k`` best answers to a question with exactly one of ``head`` and ``tail`` left out, known facts first.
+        """The ``k`` best answers to a question with exactly one of ``head``, ``rel`` and ``tail`` left out, known facts
+        first.
 
         Args:
             head: Name or id, or :obj:`None` if it is asked for.
-            rel: Name or id.
+            rel: Name or id, or :obj:`None` if it is asked for.
             tail: Name or id, or :obj:`None` if it is asked for.
             time: A year or date; an integer on an axis of plain indices. A time after the last step that the model
                 learnt is answered as of that step, with a warning.
@@ -173,10 +191,6 @@ class TKGModel(nn.Module):
     def timeline(self, head: str | int, rel: str | int, tail: str | int) -> list[TimelinePoint]:
         """The probability of a fact at every step."""
         return self.answers.timeline(head, rel, tail)
-
-    def relate(self, head: str | int, tail: str | int, time: Any, k: int = 10) -> list[Answer]:
-        """The relations that fit (head, ?, tail) at a time, most probable first."""
-        return self.answers.relate(head, tail, time, k)
 
     @classmethod
     def from_dataset(cls, dataset: TKGDataset, hidden_channels: int = 128, **kwargs: object) -> TKGModel:
