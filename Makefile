@@ -22,7 +22,7 @@ export TKG_INCREMENTAL_MIRROR := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help install demo test test-all lint format types docs bench fuzz clean
+.PHONY: help install demo test test-all lint format types docs bench fuzz mutants clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -75,6 +75,9 @@ fuzz: $(STAMP)  ## Run the property-based tests with many more examples
 	settings.register_profile("fuzz", max_examples=$(FUZZ_EXAMPLES), deadline=None); \
 	settings.load_profile("fuzz"); \
 	sys.exit(pytest.main(["-m", "hypothesis", "tests"] + sys.argv[1:]))' $(ARGS)
+
+mutants: $(STAMP)  ## Change single lines of the package and see whether the tests notice; --again after new tests
+	OMP_NUM_THREADS=1 $(PY) -m benchmarks.mutants $(ARGS)
 
 clean:  ## Remove what was built, but not the virtual environment, the data or the runs
 	rm -rf build dist docs/_build docs/generated *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

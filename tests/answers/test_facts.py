@@ -68,3 +68,7 @@ def test_no_facts() -> None:
     assert known.known_answers(0, 0, "head", 0) == {}
     assert len(known.type_members(0, "head")) == len(known.answers_ever(0, 0, "tail")) == 0
     assert known.answers_per_query(0, "head") == mean_overlap(torch.empty(0, 3)) == 1.0
+
+
+def test_two_answers_at_one_step() -> None:
+    assert mean_overlap(torch.tensor([[0, 5, 5], [0, 5, 5]])) == 2.0

@@ -115,7 +115,7 @@ def test_damaged_run_file(runs: dict[str, Path], tmp_path: Path, fails: Fails) -
 
 @pytest.mark.parametrize("name", ["metrics.json", "run.json", "changes.json"])
 def test_damaged_files_of_a_run(runs: dict[str, Path], tmp_path: Path, fails: Fails, name: str) -> None:
-    """Contents of other types, in a whole JSON file: one line that names it."""
+    """Contents of other types, in a whole JSON file: one line that names the run."""
     run = shutil.copytree(runs["tie-0"], tmp_path / "run")
     state = json.loads((run / name).read_bytes())
     texts = ["", "{", "[1]", "null", "[" * 99_999]
@@ -126,7 +126,9 @@ def test_damaged_files_of_a_run(runs: dict[str, Path], tmp_path: Path, fails: Fa
         texts += [json.dumps({**state, part: []})] if part == "labels" else []
     for text in texts:
         (run / name).write_text(text)
-        assert name in fails(3, "report", run), text[:40]
+        said = fails(3, "report", run)
+        assert "is damaged or of another version" in said, text[:40]
+        assert str(run) in said
 
 
 # Help --------------------------------------------------------------------------------------------------

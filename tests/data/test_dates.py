@@ -129,3 +129,8 @@ def test_bad_unit() -> None:
 def test_formats_that_are_none(date_format: str) -> None:
     with pytest.raises(ValueError, match=r"expected a date of the format"):
         parse_instant("2020-01-01", "day", date_format=date_format)
+
+
+def test_a_week_has_seven_days() -> None:
+    assert convert(Period("week", 0), "day") == (1, 7)
+    assert convert(Period("week", 1), "hour") == (8 * 24, 14 * 24 + 23)
