@@ -10,7 +10,7 @@ FUZZ_EXAMPLES ?= 2000
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 TORCH := $(shell sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints.txt)
-EXTRAS := dev,docs,export,report,tensorboard,yaml
+EXTRAS := dev,docs,export,parquet,report,tensorboard,yaml
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 PIP_DEPENDENCIES := setup.cfg setup.py pyproject.toml constraints.txt $(wildcard tkg_incremental/ops/native/*.[ch])

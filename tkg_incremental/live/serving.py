@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers import Answer, AnswerEngine, KnownFacts, TimelinePoint
+from tkg_incremental.answers import Answer, AnswerEngine, Answers, KnownFacts, TimelinePoint
 from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.data.units import format_instant
 from tkg_incremental.live.candidates import model_sizes
@@ -107,7 +107,7 @@ class ServedGraph:
                 chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
                 # Known answers come first: those that are predicted may need a longer list.
                 if only != "predicted" or len(chosen) >= k or len(found) < asked:
-                    return chosen[:k]
+                    return Answers(chosen[:k])
                 asked *= 2
 
     def check(self, head: str, rel: str, tail: str, at: Any = None, as_of: Any = None) -> Answer:

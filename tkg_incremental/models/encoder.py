@@ -157,6 +157,12 @@ class Encoder(nn.Module):
         index = order[: max(sizes)]
         return [self.rows(name, index) for name in names], torch.arange(len(index), device=order.device)
 
+    @property
+    def vectors_by_entity(self) -> Tensor | None:
+        """A table ``[num_entities, hidden_channels]`` of the vectors of entities, if they are parameters that do not
+        depend on time."""
+        return None
+
     def _known_by_kernel(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor | None:
         """:meth:`encode_known` by the kernels; :obj:`None` if they cannot do it."""
         if not native.takes(*map(self.get_parameter, self.formula_tables)):

@@ -2,9 +2,7 @@
 
 import json
 import sys
-import types
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,20 +63,7 @@ def test_bad_json_lines(tmp_path: Path, text: str, message: str) -> None:
         read_records(path)
 
 
-def fake_pyarrow(monkeypatch: pytest.MonkeyPatch, columns: dict[str, list[Any]]) -> None:
-    table = types.SimpleNamespace(to_pydict=lambda: columns)
-    parquet = types.ModuleType("pyarrow.parquet")
-    parquet.read_table = lambda path: table  # type: ignore[attr-defined]
-    package = types.ModuleType("pyarrow")
-    package.parquet = parquet  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyarrow", package)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
-
-
 def test_parquet_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_pyarrow(monkeypatch, {"head": ["a", None], "time": [1, 2]})
-    records = read_records(tmp_path / "facts.parquet")
-    assert (records.header, records.rows, records.place) == (["head", "time"], [("a", 1), (None, 2)], "row")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'tkg-incremental\[parquet\]'"):
         read_records(tmp_path / "facts.parquet")
