@@ -55,8 +55,11 @@ def create(folder: Path, facts: Facts, step: int, settings: LiveSettings) -> tup
     graph = LiveGraph.create(folder, export, unit="index", settings=settings)
     begin = time.process_time()
     report = graph.train(calibrate=False)
-    print(f"until step {step}: {report}", file=sys.stderr, flush=True)
-    return graph, time.process_time() - begin
+    seconds = time.process_time() - begin
+    if graph.clock.now < step:  # nothing begins or ends at the last step
+        graph.update(at=step)
+    print(f"until step {step}: {report} ({seconds:.1f} s CPU)", file=sys.stderr, flush=True)
+    return graph, seconds
 
 
 def as_dataset_model(graph: LiveGraph, dataset: TKGDataset) -> TKGModel:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tkg_incremental.datasets import WorldLeaders
-from tkg_incremental.live import LiveGraph
+from tkg_incremental.live import LiveGraph, LiveSettings
 
 QUESTIONS = [("president of", "United States"), ("chancellor of", "Germany"), ("prime minister of", "United Kingdom")]
 SHOWN = (2009, 2017, 2021)
@@ -50,13 +50,14 @@ def main() -> None:
     parser.add_argument("--graph", type=Path, default=Path("graphs/leaders"), help="folder of the graph; replaced")
     parser.add_argument("--first", type=int, default=2008, help="last year of the first training")
     parser.add_argument("--last", type=int, default=2024, help="last year")
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything random")
     options = parser.parse_args()
     facts = list(named_facts(WorldLeaders()))
     shutil.rmtree(options.graph, ignore_errors=True)
     options.graph.parent.mkdir(parents=True, exist_ok=True)
     export = options.graph.parent / "leaders.csv"
     write_export(export, facts, options.first)
-    graph = LiveGraph.create(options.graph, export, unit="year")
+    graph = LiveGraph.create(options.graph, export, unit="year", settings=LiveSettings(seed=options.seed))
     print(graph.train())
     for year in range(options.first + 1, options.last + 1):
         if year in SHOWN:

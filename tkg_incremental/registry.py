@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class DatasetInfo(NamedTuple):
-    """A dataset in one line, and its sizes as published (quads per split)."""
+    """A dataset in one line, its sizes as published (quads per split), and where it comes from.
+
+    ``kind`` is ``"intervals"`` if facts hold for a while, or ``"events"`` if each holds at one step.
+    """
 
     summary: str
     entities: int
@@ -27,23 +30,40 @@ class DatasetInfo(NamedTuple):
     train: int
     val: int
     test: int
+    kind: str
+    license: str
+    source: str
 
 
+_ATISE = "https://github.com/soledad921/ATISE"
+_ICEWS = "https://doi.org/10.7910/DVN/28075"
 #: Datasets that need nothing but a folder. Your own facts are read by :class:`~tkg_incremental.datasets.TabularTKG`.
 DATASETS: dict[str, DatasetInfo] = {
-    "WorldLeaders": DatasetInfo("leaders of countries; included in the package", 990, 11, 75, 53181, 3748, 3851),
+    "WorldLeaders": DatasetInfo(
+        "leaders of countries; included in the package", 990, 11, 75, 53181, 3748, 3851,
+        "intervals", "MIT", "this package",
+    ),
     "Wikidata12k": DatasetInfo(
-        "facts of Wikidata with intervals; downloaded on first use", 12554, 24, 78, 257542, 20764, 19746
+        "facts of Wikidata; downloaded on first use", 12554, 24, 78, 257542, 20764, 19746,
+        "intervals", "CC0 (Wikidata); files: MIT", _ATISE,
     ),
     "YAGO11k": DatasetInfo(
-        "facts of YAGO with intervals; downloaded on first use", 10623, 10, 61, 215894, 23197, 22567
+        "facts of YAGO; downloaded on first use", 10623, 10, 61, 215894, 23197, 22567,
+        "intervals", "CC BY (YAGO 3); files: MIT", _ATISE,
     ),
-    "ICEWS14": DatasetInfo("events of 2014 by day; downloaded on first use", 7128, 230, 365, 72826, 8941, 8963),
+    "ICEWS14": DatasetInfo(
+        "political events of 2014; downloaded on first use", 7128, 230, 365, 72826, 8941, 8963,
+        "events", "terms of the ICEWS Dataverse", _ICEWS,
+    ),
     "ICEWS0515": DatasetInfo(
-        "events of 2005 to 2015 by day; downloaded on first use", 10488, 251, 4017, 368962, 46275, 46092
+        "political events of 2005 to 2015; downloaded on first use", 10488, 251, 4017, 368962, 46275, 46092,
+        "events", "terms of the ICEWS Dataverse", _ICEWS,
     ),
-    "SyntheticTKG": DatasetInfo("generated, with a structure that can be learnt", 1000, 10, 20, 40000, 3993, 4030),
-}
+    "SyntheticTKG": DatasetInfo(
+        "generated, with a structure that can be learnt", 1000, 10, 20, 40000, 3993, 4030,
+        "intervals", "MIT", "this package",
+    ),
+}  # fmt: skip
 #: Models of the zoo.
 MODELS = ("DE", "HyTE", "Static", "TComplEx", "TNTComplEx", "ChronoR", "TTransE", "TeRo", "CalendarDE")
 #: Strategies: class and summary.

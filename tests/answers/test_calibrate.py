@@ -34,7 +34,8 @@ def generator() -> torch.Generator:
 def test_judged_answers(dataset: SyntheticTKG, model: TKGModel) -> None:
     timeline, engine = dataset.timeline, model.answers
     quads = timeline.val.between(0, 5).sample(30, generator())
-    judged = [question for question in judge(engine, timeline, quads, "val", generator()) if question.has_answer]
+    found = judge(engine, timeline, quads[:0], quads, "val", generator())
+    judged = [question for question in found if question.is_held_out]
     truth = {name: set(map(tuple, timeline.split(name).quads().tolist())) for name in ("train", "val", "test")}
     expected = []
     for head, rel, tail, step in quads.tolist():
@@ -46,6 +47,31 @@ def test_judged_answers(dataset: SyntheticTKG, model: TKGModel) -> None:
             left = [f for f in facts if f not in truth["train"] and (f in truth["val"] or f not in truth["test"])]
             expected.append((len(left), sum(f in truth["val"] for f in left)))
     assert [(len(question.is_true), int(question.is_true.sum())) for question in judged] == expected
+
+
+def test_known_answers_are_no_candidates(dataset: SyntheticTKG, model: TKGModel) -> None:
+    """The questions of train quads: what else may be true?"""
+    timeline, engine = dataset.timeline, model.answers
+    train = timeline.train.between(0, 5).sample(20, generator())
+    judged = list(judge(engine, timeline, train, train[:0], "val", generator()))
+    assert len(judged) == 40
+    assert not any(question.is_held_out for question in judged)
+    truth = {name: set(map(tuple, timeline.split(name).quads().tolist())) for name in ("train", "val", "test")}
+    for (head, rel, tail, step), question in zip(train.tolist(), judged[1::2], strict=True):
+        facts = [(e, rel, tail, step) for e in engine.candidates(rel, "head").tolist()]
+        left = [f for f in facts if f not in truth["train"] and (f in truth["val"] or f not in truth["test"])]
+        assert (head, rel, tail, step) not in left
+        assert (len(question.is_true), int(question.is_true.sum())) == (len(left), sum(f in truth["val"] for f in left))
+
+
+def test_a_known_answer_leaves_little_to_others() -> None:
+    """Where a question has one answer, others are improbable once it is known, whatever they score."""
+    dataset = WorldLeaders()
+    model = TNTComplEx.from_dataset(dataset, 32, reciprocal=True)
+    calibrate_answers(model, dataset.timeline, dataset.num_steps - 1)
+    known, *others = model.query(None, "president of", "United States", "2016", k=5)
+    assert known.known is not None
+    assert max(answer.probability for answer in others) < 0.1
 
 
 def test_questions_without_an_answer_have_none(dataset: SyntheticTKG) -> None:
@@ -82,7 +108,9 @@ def test_without_held_out_facts_only_known_ones_have_a_probability(dataset: Synt
     assert {answer.known is None for answer in answers} == {True, False}
     assert all((answer.probability is None) == (answer.known is None) for answer in answers)
     with pytest.raises(ValueError, match="engine must have a calibration of predicted answers"):
-        measure_calibration(model.answers, timeline, timeline.test.quads(), generator())
+        measure_calibration(
+            model.answers, timeline, *(table.quads() for table in (timeline.train, timeline.test)), generator()
+        )
 
 
 def test_known_facts_ranked_first(dataset: SyntheticTKG, model: TKGModel) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers import Answer, AnswerEngine, Answers, TensorFacts
+from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
 from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
@@ -100,7 +101,7 @@ def test_check_agrees_with_both_directions(dataset: SyntheticTKG, model: TKGMode
     ]
     checked = model.check(head, rel, tail, first)
     assert checked.known is not None
-    assert checked.probability == pytest.approx(sum(sides) / 2)
+    assert checked.probability == pytest.approx(min(sides))
     point = model.timeline(head, rel, tail)[first]
     assert (point.probability, point.known) == (pytest.approx(checked.probability), True)
 
@@ -144,6 +145,7 @@ def test_features() -> None:
     scores = [0.0, 3.0, 1.0, 2.0]
     facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]
     engine = fixed_engine(scores, facts)
+    engine.calibration = AnswerCalibration(unit=10.0)  # the softmax is ten times as sharp
     candidates = engine.candidates(0, "tail")
     assert candidates.tolist() == [1, 2, 3]
     own = torch.tensor(scores)[candidates]
@@ -157,6 +159,24 @@ def test_features() -> None:
     assert features[:, 5].tolist() == [1.0, 1.0, 1.0]  # the given entity fits
     assert features[:, 6].tolist() == [1.0, 1.0, 1.0]  # the query has a known answer
     assert NUM_OWN == 2
+    assert features[:, -1].tolist() == [0.0, 0.0, 0.0]
+    foreign = engine.features(2, 0, "tail", candidates, own, torch.tensor([False, False, False]))
+    assert foreign[:, 5].tolist() == [0.0, 0.0, 0.0]
+    assert foreign[:, -1].tolist() == pytest.approx([math.log(3 / 2)] * 3)  # three tails of two heads
+
+
+def test_features_do_not_depend_on_the_scale_of_the_scores() -> None:
+    facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]
+    found = []
+    for scale in (1.0, 7.0):
+        scores = [scale * score for score in (0.0, 3.0, 1.0, 2.0)]
+        engine = fixed_engine(scores, facts)
+        unit = score_unit(engine, torch.tensor([[0, 0, 1, 0], [1, 0, 3, 0]]))
+        engine.calibration = AnswerCalibration(unit=unit)
+        candidates = engine.candidates(0, "tail")
+        known = torch.tensor([True, False, False])
+        found.append(engine.features(0, 0, "tail", candidates, torch.tensor(scores)[candidates], known))
+    assert torch.allclose(*found)
 
 
 @pytest.mark.parametrize("known", [[True], [False], [True, True], [False, False]])

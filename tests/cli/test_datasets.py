@@ -19,13 +19,17 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "YAGO11k" / "raw").mkdir(parents=True)
     (tmp_path / "YAGO11k" / "raw" / "train.txt").write_text("")
     assert main(["datasets", "--root", str(tmp_path)]) == 0
-    header, _, *rows = capsys.readouterr().out.splitlines()
-    assert header.split()[:7] == ["name", "entities", "relations", "steps", "train", "val", "test"]
+    sizes, about = capsys.readouterr().out.split("\n\n")
+    header, _, *rows = sizes.splitlines()
+    assert header.split()[:8] == ["name", "kind", "entities", "relations", "steps", "train", "val", "test"]
     line = dict(zip(DATASETS, rows, strict=True))
-    assert line["WorldLeaders"].split()[:4] == ["WorldLeaders", "990", "11", "75"]
+    assert line["WorldLeaders"].split()[:5] == ["WorldLeaders", "intervals", "990", "11", "75"]
+    assert line["ICEWS14"].split()[1] == "events"
     assert "ready, " in line["WorldLeaders"]
     assert "raw files" in line["YAGO11k"]
-    assert " – " in line["Wikidata12k"]
+    assert line["Wikidata12k"].endswith(" –")
+    assert about.split()[:4] == ["name", "description", "licence", "source"]
+    assert all(info.license in about and info.source in about for info in DATASETS.values())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["WorldLeaders", "YAGO11k"]  # looking makes nothing
 
 
@@ -35,7 +39,8 @@ def test_counts_are_those_of_the_dataset(name: str, tmp_path: Path) -> None:
         pytest.skip("needs TKG_INCREMENTAL_MIRROR")
     line = make_dataset(name, tmp_path).timeline
     splits = [line.split(split).num_rows for split in ("train", "val", "test")]
-    assert DATASETS[name][1:] == (line.num_entities, line.num_relations, line.num_steps, *splits)
+    assert DATASETS[name][1:7] == (line.num_entities, line.num_relations, line.num_steps, *splits)
+    assert (DATASETS[name].kind == "events") == line.is_events
 
 
 def test_names_are_those_of_the_package() -> None:

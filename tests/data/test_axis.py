@@ -121,3 +121,12 @@ def test_bad_ranges() -> None:
         TimeAxis.from_range(2003, 2000)
     with pytest.raises(ValueError, match="an axis must have at most 2000000 steps"):
         TimeAxis.from_range(0, 10**9, "index")
+
+
+def test_labels_are_dates() -> None:
+    axis = TimeAxis((1996, 1997, 1998), (1996, 1997, 1999))
+    assert [axis.step_of(label) for label in axis.labels] == [0, 1, 2]
+    assert not axis.is_after("1998–1999")
+    assert axis.is_after("2000–2001")
+    with pytest.raises(ValueError, match="the label of a step, such as 1998–1999"):
+        axis.step_of("1998–2005")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from tkg_incremental.datasets import Wikidata12k, YAGO11k
 from tkg_incremental.datasets.download import MIRROR_VARIABLE
+from tkg_incremental.models import Static, load_model, save_model
 from tkg_incremental.ops.keys import pack
 
 pytestmark = pytest.mark.skipif(
@@ -116,18 +118,48 @@ def test_leak_free(wikidata: Wikidata12k, roots: dict[type, Path]) -> None:
 def test_names(wikidata: Wikidata12k, yago: YAGO11k) -> None:
     assert "position held" in wikidata.relations
     assert all(not name.startswith("P") or " " in name for name in wikidata.relation_names)
-    assert all(name.startswith("Q") for name in wikidata.entity_names)
     assert wikidata[54].label == wikidata.timeline.labels[54] == "1995"
     assert wikidata.step_of("1995-06-30") == 54
     assert "is married to" in yago.relations
     assert not any(set("<>_") & set(name) for name in [*yago.entity_names, *yago.relation_names])
 
 
+def test_labels(roots: dict[type, Path], wikidata: Wikidata12k) -> None:
+    assert wikidata.entity_names[2454] == "Billy Bob Thornton"
+    assert wikidata.entities.index("Q202735") == wikidata.entities.index("billy bob thornton") == 2454
+    assert len(set(wikidata.entity_names)) == 12_554
+    assert sum(name.startswith("Q") and name[1:].isdigit() for name in wikidata.entity_names) == 37
+    plain = Wikidata12k(roots[Wikidata12k], labels=False)
+    assert plain.entity_names[2454] == "Q202735"
+    assert all(name.startswith("Q") and name[1:].isdigit() for name in plain.entity_names)
+
+
+def test_q_ids_stay_in_a_saved_model(wikidata: Wikidata12k, tmp_path: Path) -> None:
+    save_model(Static.from_dataset(wikidata, 4), tmp_path / "model.pt")
+    loaded = load_model(tmp_path / "model.pt")
+    answers = loaded.query(head="Q202735", rel="spouse", time="1997", k=1)
+    assert answers == loaded.query(head="Billy Bob Thornton", rel="spouse", time="1997", k=1)
+
+
+def test_without_the_label_file(
+    roots: dict[type, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Entities are shown by Q-ids, and a warning says so."""
+    files = tmp_path / "mirror" / "wikidata"
+    shutil.copytree(roots[Wikidata12k] / "raw", files, ignore=shutil.ignore_patterns("id2name.csv"))
+    monkeypatch.setenv(MIRROR_VARIABLE, str(files.parent))
+    dataset = Wikidata12k(tmp_path / "root")
+    assert dataset.entity_names[2454] == "Q202735"
+    assert "entities are shown by Q-ids" in caplog.text
+
+
 def test_label_file(roots: dict[type, Path], wikidata: Wikidata12k) -> None:
     path = roots[Wikidata12k] / "labels.tsv"
-    named, other = wikidata.entity_names[:2]
+    named, other = Wikidata12k(roots[Wikidata12k], labels=False).entity_names[:2]
     path.write_text(f"{named}\tAn Example\n")
     try:
-        assert Wikidata12k(roots[Wikidata12k]).entity_names[:2] == ["An Example", other]
+        dataset = Wikidata12k(roots[Wikidata12k])
+        assert dataset.entity_names[:2] == ["An Example", other]
+        assert dataset.entities.index(named) == 0
     finally:
         path.unlink()

@@ -73,7 +73,7 @@ def test_icews14(tmp_path: Path) -> None:
         dataset.step_of("2014-08-28"),
     )
     assert [head, rel, tail, step] in dataset.timeline.train.quads().tolist()
-    assert dataset.kind == "events"
+    assert dataset.timeline.is_events
 
 
 @mirror

@@ -71,9 +71,9 @@ def check(folder: GraphFolder) -> int:
     return clock
 
 
-def killed(path: Path, rng: random.Random) -> None:
-    """Works until a signal of its own ends it, at a random moment."""
-    delay = rng.uniform(0.0, 0.08)
+def killed(path: Path, rng: random.Random, limit: float) -> None:
+    """Works until a signal of its own ends it, at a random moment within ``limit`` seconds."""
+    delay = rng.uniform(0.0, limit)
     threading.Thread(target=lambda: (time.sleep(delay), os.kill(os.getpid(), signal.SIGKILL)), daemon=True).start()
     with GraphFolder(path, write=True) as folder:
         while True:
@@ -93,13 +93,18 @@ def main(path: Path, count: int, seed: int) -> None:
         tables = {"entity": torch.zeros(2, WIDTH)}
         tables["entity"][folder.store.entity_id("entity 1") or 0] = 1
         folder.commit(tables, None, clock=1)
+    # The moments follow the speed of the machine: several updates may be finished before the signal.
+    begin = time.perf_counter()
+    with GraphFolder(path, write=True) as folder:
+        next_update(folder)
+    limit = 5 * (time.perf_counter() - begin)
     kills = commits = 0
     for _ in range(count):
         seed = rng.randrange(10**9)
         child = os.fork()
         if child == 0:
             try:
-                killed(path, random.Random(seed))
+                killed(path, random.Random(seed), limit)
             except BaseException:
                 sys.excepthook(*sys.exc_info())
             os._exit(1)

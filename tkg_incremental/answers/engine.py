@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,7 +17,10 @@ from tkg_incremental.ops.answers import FIRST, LAST, Side
 from tkg_incremental.tables import html_table
 
 #: Features of an answer, and how many of them compare its score with those of other candidates.
-NUM_FEATURES, NUM_OWN = 11, 2
+NUM_FEATURES, NUM_OWN = 13, 2
+_OPPOSITE: dict[Side, Side] = {"head": "tail", "tail": "head"}
+# A score of one unit in the softmax of the features.
+_SHARPNESS = 10.0
 
 
 class Names(Protocol):
@@ -137,19 +141,22 @@ class AnswerEngine:
 
         Args:
             head: Name or id; :obj:`None` if it is asked for.
-            rel: Name or id of the relation.
+            rel: Name or id of the relation; :obj:`None` if it is asked for.
             tail: Name or id; :obj:`None` if it is asked for.
             at: A date or label.
             k: Number of answers.
             any_type: Rank all entities, not only those that were on that side of the relation in some fact. The others
                 get no probability: it is calibrated for candidates of the right type.
         """
-        if (head is None) == (tail is None):
-            raise ValueError(f"exactly one of head and tail must be None (got head={head!r}, tail={tail!r})")
-        if rel is None or at is None:
-            raise ValueError(f"rel and time must be given (got rel={rel!r}, time={at!r})")
+        if sum(name is None for name in (head, rel, tail)) != 1:
+            raise ValueError(f"exactly one of head, rel and tail must be None (got {head!r}, {rel!r} and {tail!r})")
+        if at is None:
+            raise ValueError("time must be given (got None)")
         if k < 1:
             raise ValueError(f"k must be at least 1 (got {k})")
+        if rel is None:
+            given = self.entities.index(head), self.entities.index(tail)  # type: ignore[arg-type]
+            return Answers(self._relations(*given, self.step_of(at))[:k])
         side: Side = "head" if head is None else "tail"
         given = self.entities.index(tail if head is None else head)  # type: ignore[arg-type]
         relation, step = self.relations.index(rel), self.step_of(at)
@@ -194,15 +201,14 @@ class AnswerEngine:
             points.append(TimelinePoint(self.axis.labels[step], probability, score, is_known))
         return points
 
-    def relate(self, head: str | int, tail: str | int, at: Any, k: int = 10) -> list[Answer]:
-        """The relations that fit (head, ?, tail), most probable first."""
-        h, t, step = self.entities.index(head), self.entities.index(tail), self.step_of(at)
+    def _relations(self, head: int, tail: int, step: int) -> list[Answer]:
+        """The relations that fit (head, ?, tail), known facts first, then the most probable."""
         answers = []
-        for rel in self.facts.relations_of_type(h, t):
-            score, probability = self._check(h, rel, t, step)
-            known = next((i for i in self.facts.intervals(h, rel, t) if _holds(i, step)), None)
+        for rel in self.facts.relations_of_type(head, tail):
+            score, probability = self._check(head, rel, tail, step)
+            known = next((i for i in self.facts.intervals(head, rel, tail) if _holds(i, step)), None)
             answers.append(Answer(self.relations[rel], probability, score, self._labels(known)))
-        return Answers(sorted(answers, key=lambda a: (a.known is None, -(a.probability or 0.0), -a.score))[:k])
+        return sorted(answers, key=lambda a: (a.known is None, -(a.probability or 0.0), -a.score))
 
     # Scores --------------------------------------------------------------------------------------------
 
@@ -250,16 +256,18 @@ class AnswerEngine:
     def features(
         self, given: int, rel: int, side: Side, candidates: Tensor, scores: Tensor, is_known: Tensor
     ) -> Tensor:
-        """Features of the candidates of one query, ``3 × [n] → [n, 11]``.
+        """Features of the candidates of one query, ``3 × [n] → [n, 13]``.
 
-        The first three compare a candidate with those that are not known facts: its log-odds in the softmax, its margin
-        to the best of them and the logarithm of its rank. Then its score, and whether the fact is known at another
-        time. The next four are the same for all candidates: whether the given entity ever was on its side of the
-        relation, whether the query has known answers, the usual number of answers and the number of candidates (both
-        as logarithms). Last, two products: the log-odds count less if the given entity does not fit, and a known
-        answer rules out others only where there usually is one.
+        Scores are in the unit of the calibration. The first three features compare a candidate with those that are not
+        known facts: its log-odds in the softmax, its margin to the best of them and the logarithm of its rank. Then its
+        score, and whether the fact is known at another time. The next four are the same for all candidates: whether the
+        given entity ever was on its side of the relation, whether the query has known answers, the usual number of
+        answers and the number of candidates (both as logarithms). Last, four products: the log-odds count less if the
+        given entity does not fit or if there is a known answer, a known answer rules out others only where there
+        usually is one, and a given entity that does not fit is odd only where entities usually have many answers over
+        time: a country that never had a president, not a person who never was one.
         """
-        scores = scores.double()
+        scores = scores.double() * (_SHARPNESS / self.calibration.unit)
         others = scores.masked_fill(is_known, -torch.inf)
         ordered = others.sort(descending=True).values
         rank = torch.searchsorted(-ordered, -scores).double() + 1
@@ -276,7 +284,9 @@ class AnswerEngine:
         fits = torch.full_like(scores, float(len(ever) > 0))
         count = torch.full_like(scores, len(scores)).log()
         columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, count]
-        columns += [fits * odds, has_known * per_query]
+        asked, other = len(self.facts.type_members(rel, side)), len(self.facts.type_members(rel, _OPPOSITE[side]))
+        usual = math.log(max(1, asked) / max(1, other))
+        columns += [fits * odds, has_known * odds, has_known * per_query, (1 - fits) * usual]
         return torch.stack(columns, dim=1)
 
     @torch.no_grad()
@@ -289,7 +299,8 @@ class AnswerEngine:
         return self.model.score_all(quad, side, vectors).squeeze(0).cpu()
 
     def _check(self, head: int, rel: int, tail: int, step: int) -> tuple[float, float | None]:
-        """Score and probability of one fact: the mean over both directions of its probability."""
+        """Score and probability of one fact: the mean score and the smaller probability of its two directions. For a
+        former president, the country is a likely answer; for the country, the former president is not."""
         parts = []
         for given, answer, side in ((head, tail, "tail"), (tail, head, "head")):
             candidates = self.candidates(rel, side)  # type: ignore[arg-type]
@@ -301,7 +312,7 @@ class AnswerEngine:
             parts.append((float(scores[index]), _probability(probabilities[index])))
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
-        return score, sum(known) / len(known) if known else None
+        return score, min(known) if known else None
 
     def _labels(self, interval: Interval | None) -> tuple[str, str | None] | None:
         if interval is None:

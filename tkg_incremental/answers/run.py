@@ -45,7 +45,7 @@ def calibrate_answers(model: TKGModel, timeline: Timeline, last_step: int, seed:
     model.catalog = replace(model.catalog, calibration=engine.calibration.to_dict())
     if engine.calibration.predicted is None or not len(test):
         return {}
-    return measure_calibration(engine, timeline, test, generator)
+    return measure_calibration(engine, timeline, train, test, generator)
 
 
 def known_facts_ranked_first(

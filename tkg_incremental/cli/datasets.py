@@ -12,7 +12,8 @@ from tkg_incremental.registry import DATASETS
 from tkg_incremental.tables import format_table
 
 DESCRIPTION = """
-List the datasets of this package, their sizes, and which of them are stored below --root.
+List the datasets of this package: kind (intervals or events), sizes, which of them are stored below --root,
+licence and source.
 The others are downloaded or generated on first use.
 """
 EXAMPLES = """
@@ -29,11 +30,15 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    header = ["name", "entities", "relations", "steps", "train", "val", "test", f"below {args.root}", "description"]
+    header = ["name", "kind", "entities", "relations", "steps", "train", "val", "test", f"below {args.root}"]
     rows: list[list[str | float]] = [
-        [name, *info[1:], cached(args.root / name), info.summary] for name, info in DATASETS.items()
+        [name, info.kind, *info[1:7], cached(args.root / name)] for name, info in DATASETS.items()
     ]
     print(format_table(header, rows))
+    about: list[list[str | float]] = [
+        [name, info.summary, info.license, info.source] for name, info in DATASETS.items()
+    ]
+    print("\n" + format_table(["name", "description", "licence", "source"], about))
     return OK
 
 

@@ -346,7 +346,7 @@ def read_run_file(run_dir: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BadDataError(f"'{path}' is damaged or of another version: {error}") from None
 
 

@@ -121,18 +121,21 @@ class TimeAxis:
         return Labels(self)
 
     def step_of(self, when: Any, dayfirst: bool = False, date_format: str | None = None) -> int:
-        """The step that covers a date, a year or (``unit="index"``) an index.
+        """The step that covers a date, a year or (``unit="index"``) an index, or that has a label.
 
         Args:
-            when: The date, not coarser than the unit of the axis.
+            when: The date, not coarser than the unit of the axis; or a label such as ``"1998–1999"``.
             dayfirst: Read ``03/04/2024`` as 3 April.
             date_format: See :func:`~tkg_incremental.data.parse_instant`.
         """
-        instant = parse_instant(when, self.unit, dayfirst, date_format)
+        instant = parse_instant(_start_of(when), self.unit, dayfirst, date_format)
         if not self.first[0] <= instant <= self.last[-1]:
             reach = f"{format_instant(self.first[0], self.unit)} … {format_instant(self.last[-1], self.unit)}"
             raise ValueError(f"time must lie in {reach} (got {str(when)!r})")
-        return bisect_right(self.first, instant) - 1
+        step = bisect_right(self.first, instant) - 1
+        if _start_of(when) != when and self.labels[step] != when:
+            raise ValueError(f"time must be a date or the label of a step, such as {self.labels[step]} (got {when!r})")
+        return step
 
     def is_after(self, when: Any) -> bool:
         """Whether a date is after the last step.
@@ -140,7 +143,7 @@ class TimeAxis:
         Args:
             when: The date, not coarser than the unit of the axis.
         """
-        return parse_instant(when, self.unit) > self.last[-1]
+        return parse_instant(_start_of(when), self.unit) > self.last[-1]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimeAxis):
@@ -153,3 +156,8 @@ class TimeAxis:
 
     def __hash__(self) -> int:
         return hash((self.unit, len(self.first), self.first[0], self.last[-1]))
+
+
+def _start_of(when: Any) -> Any:
+    """The first part of the label of a step, or the date itself."""
+    return when.partition("–")[0] if isinstance(when, str) else when

@@ -6,7 +6,7 @@ import copy
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,14 @@ class Graph:
         entity_names: The name of every entity.
         relation_names: The name of every relation.
         axis: What each step stands for.
+        entity_aliases: Further names of entities, with the ids they stand for. They are not cached.
     """
 
     splits: dict[str, Tensor]
     entity_names: list[str]
     relation_names: list[str]
     axis: TimeAxis
+    entity_aliases: dict[str, str | int] = field(default_factory=dict)
 
     def state(self) -> dict[str, Any]:
         shape = (len(self.entity_names), len(self.relation_names), self.axis.num_steps)
@@ -99,7 +101,7 @@ class TKGDataset(Dataset):
                 super().__init__(str(root), transform, log=False, force_reload=force_reload)
                 graph = self._load()
         self.timeline = Timeline(graph.splits, len(graph.entity_names), len(graph.relation_names), graph.axis)
-        self.entities = Vocabulary(graph.entity_names, "entity")
+        self.entities = Vocabulary(graph.entity_names, "entity", graph.entity_aliases)
         self.relations = Vocabulary(graph.relation_names, "relation")
 
     def build(self) -> Graph:

@@ -33,11 +33,6 @@ class ICEWSDataset(TKGDataset):
         force_reload: Build again even if a cached version exists.
     """
 
-    #: Facts are events: each holds on one step.
-    kind: ClassVar[str] = "events"
-    source: ClassVar[str] = "https://doi.org/10.7910/DVN/28075"
-    license: ClassVar[str] = "terms of use of the ICEWS Dataverse"
-
     first_day: ClassVar[datetime.date]
     last_day: ClassVar[datetime.date]
 

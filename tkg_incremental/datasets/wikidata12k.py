@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import logging
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tkg_incremental.datasets.atise import ATISEDataset
 from tkg_incremental.datasets.base import Graph
+from tkg_incremental.datasets.download import MIRROR_VARIABLE, DownloadError, download
+from tkg_incremental.datasets.labels import label_entities, read_labels
 from tkg_incremental.datasets.lines import read_fields
+
+logger = logging.getLogger(__name__)
+
+LABELS_UPSTREAM = "https://raw.githubusercontent.com/qianxinying/CoPET/57faec554dc76c0b3a68eed4c717ddf3f25ea359"
+LABEL_FILE = "id2name.csv"
+LABEL_CHECKSUM = "163563bc1487541f8ed6118041dc1dac87ede32ceb770a0567bda491c29099b4"
 
 RELATIONS = {
     "P6": "head of government",
@@ -40,12 +50,14 @@ class Wikidata12k(ATISEDataset):
     <https://aclanthology.org/D18-1225>`_ paper, in the 78 steps of the `TIE paper
     <https://doi.org/10.1145/3404835.3462961>`_.
 
-    Entities are shown by their Q-ids. A file ``labels.tsv`` of ``Q-id ⇥ label`` lines in the root folder
-    (or the file ``labels``) replaces them by names; it need not be complete.
+    Entities are shown by their English labels, which are downloaded with the dataset; entities that share a label also
+    show their Q-ids. Q-ids are accepted in queries as well. Without the label file entities are shown by Q-ids, and so
+    are the 37 without a usable label. A file ``labels.tsv`` of ``Q-id ⇥ label`` lines in the root folder takes
+    precedence; it need not be complete.
 
     Args:
         root: Folder of the dataset.
-        labels: A label file elsewhere.
+        labels: :obj:`True` for the labels of the download, :obj:`False` for Q-ids, or a file as ``labels.tsv`` above.
         single_step_facts: Keep facts that begin and end within one step (272,377 train rows).
         leak_free: Drop validation and test rows that are also in an earlier split.
         **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
@@ -82,22 +94,43 @@ class Wikidata12k(ATISEDataset):
     def __init__(
         self,
         root: str | Path,
-        labels: str | Path | None = None,
+        labels: bool | str | Path = True,
         single_step_facts: bool = False,
         leak_free: bool = False,
         **kwargs: Any,
     ) -> None:
-        self._labels = Path(labels) if labels is not None else None
+        self._labels = labels if isinstance(labels, bool) else Path(labels)
         super().__init__(root, single_step_facts, leak_free, **kwargs)
 
     def readable(self, name: str) -> str:
         return RELATIONS.get(name, name)
 
+    def download(self) -> None:
+        super().download()
+        if self._labels is True:
+            # A mirror has the labels in a folder of their own; upstream, they are in another repository.
+            folder = "wikidata_labels" if os.environ.get(MIRROR_VARIABLE) else "data/wiki"
+            try:
+                download({f"{folder}/{LABEL_FILE}": LABEL_CHECKSUM}, self.raw_dir, LABELS_UPSTREAM, tries=2)
+            except DownloadError as error:
+                logger.warning("entities are shown by Q-ids, because their labels could not be downloaded: %s", error)
+
     def _load(self) -> Graph:
         # Labels are not part of the cache, so that a file that is added later is read.
         graph = super()._load()
-        path = self._labels or Path(self.root) / "labels.tsv"
-        if self._labels is not None or path.exists():
-            labels = {name: label for _, (name, label) in read_fields(path, (2,))}
-            graph.entity_names = [labels.get(name, name) for name in graph.entity_names]
+        names = graph.entity_names
+        shown = self._shown(names)
+        graph.entity_aliases = {name: index for index, name in enumerate(names) if shown[index] != name}
+        graph.entity_names = shown
         return graph
+
+    def _shown(self, names: list[str]) -> list[str]:
+        """The name to show of each Q-id."""
+        if self._labels is False:
+            return names
+        path = Path(self.root) / "labels.tsv" if self._labels is True else self._labels
+        if path.exists() or self._labels is not True:
+            labels = {name: label for _, (name, label) in read_fields(path, (2,))}
+            return [labels.get(name, name) for name in names]
+        downloaded = Path(self.raw_dir) / LABEL_FILE
+        return label_entities(names, read_labels(downloaded)) if downloaded.exists() else names

@@ -13,9 +13,10 @@ from tkg_incremental.answers.facts import TensorFacts
 from tkg_incremental.data import Timeline
 from tkg_incremental.live.candidates import is_finite, write_candidate
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.gate import GateReport, share_first
+from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_whole
 from tkg_incremental.live.quads import some_quads
+from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.timelines import make_timeline, whole_timeline
@@ -46,6 +47,9 @@ def train_first(graph: ServedGraph, calibrate: bool) -> UpdateReport:
             calibration = _calibrate(graph, model, everything, clock)
             epochs = max(1, epochs // 3)
         train_whole(model, everything, settings, epochs)
+        known = everything.observed.between(0, clock.num_steps - 1)
+        sample = known.sample(_CALIBRATION_FACTS, make_generator(settings.seed, "unit"))
+        calibration = graph.rescaled(calibration, model, clock, sample)
         number, report = measure_first(graph, model, everything.observed.at(clock.num_steps - 1), calibration, begin)
         facts = store.num_facts
     graph.folder.release(number)
@@ -64,8 +68,8 @@ def measure_first(
         calibration: Its probabilities.
         begin: When the work began, as of :func:`time.perf_counter`.
     """
-    clock = graph.pending_clock
-    kept = share_first(graph.make_engine(model, clock), some_quads(current, graph.gate.sample, graph.settings.seed))
+    clock, sample = graph.pending_clock, some_quads(current, graph.gate.sample, graph.settings.seed)
+    kept = Questions(sample, graph.folder.store, clock, model.encoder.static_entities).share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model))
     about = {"reason": "training", "facts": graph.folder.store.num_facts, "seconds": clock_time.perf_counter() - begin}
     return write_candidate(graph.folder, model, None, report, calibration, clock.now, about), report

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.engine import AnswerEngine
+from tkg_incremental.live.settings import check_table
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import REL, SIDES, TIME, Side, query_columns
-from tkg_incremental.seeding import make_generator
-
-# Candidates of a type that answers are ranked among, and scores that are held at once.
-MAX_CANDIDATES, MAX_SCORES = 2_000, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -37,13 +31,16 @@ class GateSettings:
     drift: float = 0.2
     sample: int = 500
 
+    def __post_init__(self) -> None:
+        for name in ("learned", "kept", "outranked", "drift"):
+            if not 0 <= getattr(self, name) < math.inf:  # NaN would let everything pass
+                raise ValueError(f"{name} must be at least 0 and finite (got {getattr(self, name)})")
+        if self.sample < 1:
+            raise ValueError(f"sample must be at least 1 (got {self.sample})")
+
     @classmethod
-    def from_table(cls, table: dict[str, Any]) -> GateSettings:
-        names = {field.name for field in fields(cls)}
-        for key in table:
-            if key not in names:
-                raise ValueError(f"[gate] has no option {key!r} (expected one of {', '.join(sorted(names))})")
-        return cls(**table)
+    def from_table(cls, table: Any) -> GateSettings:
+        return cls(**check_table("gate", table, cls))
 
 
 @dataclass(frozen=True)
@@ -94,90 +91,6 @@ def judge(report: GateReport, settings: GateSettings) -> GateReport:
         reasons.append(f"nearest neighbours overlap by {report.drift:.1%} (expected at least {settings.drift:.0%})")
     values = {f.name: getattr(report, f.name) for f in fields(report)}
     return GateReport(**{**values, "reasons": tuple(reasons)})
-
-
-class _Group(NamedTuple):
-    """Quads of one relation and step, with the candidates of one side.
-
-    Args:
-        rows: ``[n]`` which quads.
-        scores: ``[n, c]`` of the candidates.
-        own: ``[n]`` place of each quad's answer.
-        known: ``[n, c]`` whether a candidate is a known answer.
-    """
-
-    rows: Tensor
-    scores: Tensor
-    own: Tensor
-    known: Tensor
-
-
-@torch.no_grad()
-def _groups(engine: AnswerEngine, quads: Tensor, side: Side) -> Iterator[_Group]:
-    """Scores quads of one relation together, among at most ``MAX_CANDIDATES`` of the right type, the known answers and
-    their own. If the vectors of entities depend on time, quads of one relation and step."""
-    model = engine.model.eval()
-    given, answer = query_columns(side)
-    kinds = quads[:, [REL, TIME]]
-    if model.encoder.static_entities:
-        kinds = kinds * torch.tensor([1, 0])
-    distinct, kind = torch.unique(kinds, dim=0, return_inverse=True)
-    for number, rel in enumerate(distinct[:, 0].tolist()):
-        rows = (kind == number).nonzero().flatten()
-        some = quads[rows]
-        step = int(some[0, TIME])
-        members = engine.facts.type_members(rel, side)
-        if len(members) > MAX_CANDIDATES:
-            # The same ones before and after an update, as far as the type has not grown.
-            members = members[torch.randperm(len(members), generator=make_generator(rel, side))[:MAX_CANDIDATES]]
-        known = [
-            list(engine.facts.known_answers(entity, rel, side, at)) for entity, at in some[:, [given, TIME]].tolist()
-        ]
-        everything = torch.tensor([entity for answers in known for entity in answers], dtype=torch.long)
-        candidates = torch.unique(torch.cat([members, everything, some[:, answer]]))
-        vectors = model.candidate_vectors(candidates.to(model.device), step)
-        is_known = torch.zeros(len(rows), len(candidates), dtype=torch.bool)
-        for row, answers in enumerate(known):
-            is_known[row, torch.searchsorted(candidates, torch.tensor(answers, dtype=torch.long))] = True
-        own = torch.searchsorted(candidates, some[:, answer].contiguous())
-        for part in torch.arange(len(rows)).split(max(1, MAX_SCORES // len(candidates))):
-            scores = model.score_all(some[part].to(model.device), side, vectors).cpu()
-            yield _Group(rows[part], scores, own[part], is_known[part])
-
-
-def type_ranks(engine: AnswerEngine, quads: Tensor) -> Tensor:
-    """Ranks of both answers of quads among candidates of the right type without other known answers, ``[n, 4] → [2n]``,
-    tail queries first."""
-    ranks = torch.ones(2, len(quads), dtype=torch.double)
-    for i, side in enumerate(SIDES):
-        for rows, scores, place, known in _groups(engine, quads, side):
-            own = scores.gather(1, place[:, None])
-            # NaN is no rank: scores that are not finite rank last.
-            better = ~(scores <= own) & ~known
-            better.scatter_(1, place[:, None], ~own.isfinite())
-            ranks[i, rows] = 1 + better.sum(1).double()
-    return ranks.flatten()
-
-
-def share_first(engine: AnswerEngine, quads: Tensor) -> float:
-    """Share of answers that rank first; NaN without quads."""
-    return float((type_ranks(engine, quads) <= 1).double().mean()) if len(quads) else math.nan
-
-
-def share_outranked(engine: AnswerEngine, ended: Tensor) -> float:
-    """Share of ended answers, over both queries, that score below every known answer of their query, or, if there is
-    none, do not rank among the first ten of the right type. NaN without quads."""
-    if not len(ended):
-        return math.nan
-    outranked = []
-    for side in SIDES:
-        for _, scores, place, known in _groups(engine, ended, side):
-            own = scores.gather(1, place[:, None])
-            lowest = scores.masked_fill(~known, torch.inf).min(1, keepdim=True).values
-            below = (own < lowest).flatten()
-            not_listed = ((scores > own).sum(1) >= 10) | (scores.size(1) <= 10)
-            outranked.append(torch.where(known.any(1), below, not_listed))
-    return float(torch.cat(outranked).double().mean())
 
 
 @torch.no_grad()

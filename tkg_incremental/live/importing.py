@@ -126,7 +126,7 @@ def import_arrays(
         if count:
             connection.executemany(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-                [("first", int(columns[3].min())), ("last_fact", count - 1), ("clock", clock)],
+                [("first", int(columns[3].min())), ("last_fact", count - 1), ("clock", clock), ("facts", count)],
             )
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return count

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Timeline
+from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
-from tkg_incremental.ops.answers import HEAD, TAIL, TIME
+from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, TIME
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
 from tkg_incremental.strategies.context import TrainingContext
@@ -28,6 +28,12 @@ from tkg_incremental.training.learner import StepLearner
 MAX_ONE_VS_ALL = 20_000
 # The same for updates, whose cost should follow the change.
 MAX_ONE_VS_ALL_UPDATE = 5_000
+# Updates of graphs with at most this number of times `replay` facts visit each of them in every epoch.
+MAX_EVERY_FACT = 4
+# Entities that negatives of an update are drawn from, so that few rows move.
+POOL_SIZE = 5_000
+# Negatives that the quads of a batch share, and negatives of a quad where the vectors of entities depend on time.
+NEGATIVES_OF_BATCH, NEGATIVES_OF_QUAD = 2_000, 500
 
 
 @dataclass
@@ -49,8 +55,8 @@ class EndedFacts(UnlikelihoodLoss):
 def train_whole(model: TKGModel, timeline: Timeline, settings: LiveSettings, epochs: int) -> None:
     """Trains a model on all facts of a timeline."""
     time = timeline.num_steps - 1
-    term = CrossEntropy(History(settings.visits), _negatives(timeline, MAX_ONE_VS_ALL))
-    _run(_learner(model, timeline, time, [term], settings, MAX_ONE_VS_ALL, "train"), epochs, None)
+    term = CrossEntropy(History(settings.visits), **_negatives(model, timeline, MAX_ONE_VS_ALL))
+    _run(_learner(model, timeline, time, [term], settings, None, "train"), epochs, None)
 
 
 def train_update(
@@ -76,25 +82,47 @@ def train_update(
     Returns:
         For each table the rows that were moved.
     """
-    time, negatives = timeline.num_steps - 1, _negatives(timeline, MAX_ONE_VS_ALL_UPDATE)
+    time, negatives = timeline.num_steps - 1, _negatives(model, timeline, MAX_ONE_VS_ALL_UPDATE)
     changed, replay = ChangedFacts(*(_known(timeline, quads) for quads in changed)), _known(timeline, replay)
-    terms: list[Term] = [CrossEntropy(Current(settings.current), negatives, name="CE current")]
+    terms: list[Term] = [CrossEntropy(Current(settings.current), **negatives, name="CE current")]
     if len(changed.added):
-        terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), negatives))
+        terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), **negatives))
     facts = len(timeline.observed)
-    if 0 < facts <= settings.replay:
+    if 0 < facts <= MAX_EVERY_FACT * settings.replay:
         # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
-        terms.append(CrossEntropy(History(max(1, settings.replay // facts)), negatives, name="RCE"))
+        terms.append(CrossEntropy(History(max(1, settings.replay // facts)), **negatives, name="RCE"))
     elif len(replay):
-        terms.append(CrossEntropy(Given(replay), negatives, name="RCE"))
+        terms.append(CrossEntropy(Given(replay), **negatives, name="RCE"))
+    former = former_facts(timeline, changed.ended)
+    if len(former):
+        # What lowers the score of a fact after its end lowers it at earlier steps, too.
+        last = former.clone()
+        last[:, FIRST] = last[:, LAST]
+        quads = LazyQuads(torch.cat([former, last])).visits(settings.repeats)
+        terms.append(CrossEntropy(Given(quads), **negatives, weight=0.5, name="CE former"))
+    weigh_by_size(terms, timeline)
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
         terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False))
-    learner = _learner(model, timeline, time, terms, settings, MAX_ONE_VS_ALL_UPDATE, "update", seed)
+    pool = None if negatives["negatives"] == "all" else POOL_SIZE
+    learner = _learner(model, timeline, time, terms, settings, pool, "update", seed)
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
     return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
+
+
+def weigh_by_size(terms: Sequence[Term], timeline: Timeline) -> None:
+    """Gives every quad of a batch the same weight, whichever term it belongs to.
+
+    A term is a mean over its own quads. The sum of several means would outweigh the regularization, which is one mean
+    over all quads: with each update facts that were not learnt would be predicted worse.
+    """
+    time, generator = timeline.num_steps - 1, torch.Generator()
+    sizes = [0 if term.view is None else len(term.view.select(timeline, time, generator)) for term in terms]
+    for term, size in zip(terms, sizes, strict=True):
+        assert isinstance(term, CrossEntropy)
+        term.weight *= size / max(1, sum(sizes))
 
 
 def _known(timeline: Timeline, quads: Tensor) -> Tensor:
@@ -103,8 +131,23 @@ def _known(timeline: Timeline, quads: Tensor) -> Tensor:
     return quads[first <= quads[:, TIME]]
 
 
-def _negatives(timeline: Timeline, one_vs_all: int) -> Any:
-    return "all" if timeline.num_entities <= one_vs_all else 500
+def former_facts(timeline: Timeline, ended: Tensor) -> Tensor:
+    """Facts ``[n, 5]`` of the triples that have ended."""
+
+    def key(rows: Tensor) -> Tensor:
+        return (rows[:, HEAD] * timeline.num_relations + rows[:, REL]) * timeline.num_entities + rows[:, TAIL]
+
+    facts = timeline.observed.facts
+    return facts[torch.isin(key(facts), key(ended))]
+
+
+def _negatives(model: TKGModel, timeline: Timeline, one_vs_all: int) -> dict[str, Any]:
+    """How a cross-entropy chooses negatives: all entities, or a sample."""
+    if timeline.num_entities <= one_vs_all:
+        return {"negatives": "all"}
+    if model.encoder.static_entities:
+        return {"negatives": NEGATIVES_OF_BATCH, "shared": "batch"}
+    return {"negatives": NEGATIVES_OF_QUAD}
 
 
 def _learner(
@@ -113,15 +156,14 @@ def _learner(
     time: int,
     terms: Sequence[Term],
     settings: LiveSettings,
-    one_vs_all: int,
+    pool: int | None,
     purpose: str,
     seed: int = 0,
 ) -> StepLearner:
     mixed = derive_seed(settings.seed, purpose, seed)
     # A question about the past ranks entities that appeared later, too, so they must be learnt as wrong answers.
     timeline = timeline.with_known_until(time)
-    size = None if timeline.num_entities <= one_vs_all else 5_000
-    sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, size, mixed))
+    sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, pool, mixed))
     generator = make_generator(mixed, "batches", device=model.device)
     strategy = Strategy(terms, "live")
     learning = settings.update_learning if purpose == "update" else settings.learning

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
-from tkg_incremental.live.gate import GateReport, share_first
+from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, older_facts, replay_quads, some_quads
+from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.timelines import update_timeline
 from tkg_incremental.seeding import make_generator
@@ -25,7 +26,7 @@ def new_rows(graph: ServedGraph, entities: Sequence[int]) -> dict[str, tuple[Ten
     """For each table new values of the rows of entities, as far as there is a model with such rows."""
     if graph.current is None:
         return {}
-    model = graph.load_model(writable=True)
+    model = graph.load_model()
     index = torch.tensor([entity for entity in entities if entity < model.encoder.sizes["entity"]])
     if not len(index):
         return {}
@@ -38,14 +39,13 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     """Learns the facts of entities again, after an erasure, and releases the result. What is pending stays so."""
     store, clock, settings = graph.folder.store, graph.clock, graph.settings
     changed = ChangedFacts(facts_of_entities(entities, store, clock), *torch.empty(2, 0, 4, dtype=torch.long))
-    model = graph.load_model(writable=True)
-    sizes = dict(model.encoder.sizes)
     # Names of pending changes have ids already.
     growth = make_generator(settings.seed, "growth", store.num_entities)
-    model.expand(store.num_entities, store.num_relations, None, growth)
+    model, sizes = graph.load_grown(clock.num_steps, growth)
     replay = replay_quads(store, clock, settings.replay, np.random.default_rng(settings.seed))
-    engine = graph.make_engine(model)
-    added = some_quads(changed.added, graph.gate.sample, settings.seed)
+    static = model.encoder.static_entities
+    added = Questions(some_quads(changed.added, graph.gate.sample, settings.seed), store, clock, static)
+    older = Questions(older_facts(store, clock, graph.gate.sample, settings.seed), store, clock, static)
     moved = train_update(
         model,
         update_timeline(store, clock, changed, replay),
@@ -53,10 +53,10 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
         replay,
         settings,
         0,
-        lambda: not len(added) or share_first(engine, added) >= _LEARNED,
+        lambda: not len(added) or added.share_first(model) >= _LEARNED,
     )
     rows = changed_rows(model, moved, sizes)
-    kept = share_first(engine, older_facts(store, clock, graph.gate.sample, settings.seed))
+    kept = older.share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model, rows))
     about = {"reason": "erasure", "facts": store.num_facts}
     number = write_candidate(graph.folder, model, rows, report, graph.calibration, clock.now, about, updates=())

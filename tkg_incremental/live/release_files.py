@@ -62,15 +62,18 @@ def _check_entry(manifest: Manifest, path: Path, key: str, got: list[Any]) -> No
         raise DamagedReleaseError(manifest.number, path, f"'{key}' should be {wanted} (got {got})")
 
 
-def read_tables(chain: Sequence[tuple[Path, Manifest]], checksums: bool = True) -> dict[str, Tensor]:
+def read_tables(
+    chain: Sequence[tuple[Path, Manifest]], checksums: bool = True, rows: Mapping[str, int] | None = None
+) -> dict[str, Tensor]:
     """The tables of the last release of a chain: those of the first one, memory-mapped, with the rows that each later
-    one has changed.
+    one has changed. Tables that get more rows are copied, once.
 
     Args:
         chain: Folders and manifests, a full release first.
         checksums: Read every byte and verify it first.
+        rows: Numbers of rows by table, at least those of the release. Rows beyond those are zero.
     """
-    sizes = chain[-1][1].tables
+    sizes, room = chain[-1][1].tables, rows or {}
     tables: dict[str, Tensor] = {}
     for folder, manifest in chain:
         verify_files(folder, manifest, checksums)
@@ -82,7 +85,7 @@ def read_tables(chain: Sequence[tuple[Path, Manifest]], checksums: bool = True) 
             parts.update(read_tensors(folder / name))
         for table in manifest.tables:
             if table in parts:
-                tables[table] = _grown(parts[table], sizes.get(table))
+                tables[table] = _grown(parts[table], sizes.get(table), room.get(table, 0))
             elif f"{table}.index" in parts:
                 _apply(manifest, folder, tables, table, parts)
             elif table not in tables:
@@ -117,14 +120,16 @@ def _apply(
     target[index] = rows
 
 
-def _grown(table: Tensor, final: dict[str, Any] | None) -> Tensor:
-    """The table, in a larger tensor if later releases add rows; otherwise memory-mapped, as it is."""
+def _grown(table: Tensor, final: dict[str, Any] | None, room: int) -> Tensor:
+    """The table, in a larger tensor if later releases or the caller add rows; otherwise memory-mapped, as it is."""
     if final is None or table.dim() == 0 or final["shape"][1:] != list(table.shape[1:]):
         return table
-    if final["shape"][0] <= len(table):
+    rows = max(final["shape"][0], room)
+    if rows <= len(table):
         return table
-    grown = torch.zeros(final["shape"], dtype=table.dtype)
+    grown = torch.empty(rows, *table.shape[1:], dtype=table.dtype)
     grown[: len(table)] = table
+    grown[len(table) :] = 0
     return grown
 
 

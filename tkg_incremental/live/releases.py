@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,15 @@ class ReleaseFolder:
         """The verified manifest of a release."""
         return Manifest.read(self.folder(number), number)
 
-    def chain(self, number: int) -> list[Manifest]:
-        """A release and its ancestors, oldest first."""
+    def chain(self, number: int, until: Collection[int] = ()) -> list[Manifest]:
+        """A release and its ancestors, oldest first.
+
+        Args:
+            number: Number of the release.
+            until: Releases whose ancestors are left out, so that an update does not read the manifests of all others.
+        """
         found = [self.manifest(number)]
-        while (parent := found[-1].parent) is not None:
+        while (parent := found[-1].parent) is not None and found[-1].number not in until:
             found.append(self.manifest(parent))
         return found[::-1]
 
@@ -103,18 +108,22 @@ class ReleaseFolder:
         """Checks the files of one release against its manifest, see :func:`verify_files`."""
         verify_files(self.folder(number), self.manifest(number), checksums)
 
-    def load_release(self, number: int, checksums: bool = True) -> dict[str, Tensor]:
-        """The tables of a release: those of the last full one, memory-mapped, with the changed rows applied.
+    def load_release(
+        self, number: int, checksums: bool = True, rows: Mapping[str, int] | None = None
+    ) -> dict[str, Tensor]:
+        """The tables of a release: those of the last full one, memory-mapped, with the changed rows applied. They can
+        be written to: changes stay in memory.
 
         Args:
             number: Number of the release.
             checksums: Read every byte and verify it first.
+            rows: Numbers of rows by table, where more are needed than the release has.
 
         Raises:
             DamagedReleaseError: If a file of the release or of one that it builds on is missing or damaged.
         """
         chain = self._table_chain(number)
-        return read_tables([(self.folder(manifest.number), manifest) for manifest in chain], checksums)
+        return read_tables([(self.folder(manifest.number), manifest) for manifest in chain], checksums, rows)
 
     # -- writing
 

@@ -20,9 +20,6 @@ from tkg_incremental.live.gate import (
     judge,
     neighbour_overlap,
     neighbours,
-    share_first,
-    share_outranked,
-    type_ranks,
 )
 from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.proposals import count_changes
@@ -36,10 +33,11 @@ from tkg_incremental.live.quads import (
     replay_quads,
     some_quads,
 )
+from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.store import FactStore
-from tkg_incremental.live.timelines import MAX_WHOLE, update_timeline
+from tkg_incremental.live.timelines import update_timeline
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.seeding import make_generator
 
@@ -63,10 +61,11 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     store, settings, gate = graph.folder.store, graph.settings, graph.gate
     before, clock, number = graph.clock, graph.pending_clock, len(store.releases())
     changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
-    model = graph.load_model(writable=True)
-    sizes = dict(model.encoder.sizes)
+    growth = make_generator(settings.seed, "growth", store.num_entities)
+    model, sizes = graph.load_grown(clock.num_steps, growth)
+    static = model.encoder.static_entities
     sample = older_facts(store, before, gate.sample, settings.seed)
-    first_before = type_ranks(graph.engine, sample).view(2, len(sample)) <= 1
+    first_before = Questions(sample, store, before, static).ranks(model).view(2, len(sample)) <= 1
     order = torch.randperm(sizes["entity"], generator=make_generator(settings.seed, "drift"))
     probe, others = order[:_PROBED], order[:_OTHERS]
     near_before = neighbours(model, probe, others)
@@ -74,23 +73,25 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
         changed = _changed(changes, store, before, clock)
         rng = np.random.default_rng(make_generator(settings.seed, "replay", number).initial_seed())
         replay = replay_quads(store, clock, settings.replay, rng)
-        growth = make_generator(settings.seed, "growth", store.num_entities)
-        model.expand(store.num_entities, store.num_relations, clock.num_steps, growth)
-        engine = graph.make_engine(model, clock)
         # Facts of the last step must hold at the new last step, too.
         sample[sample[:, TIME] == before.num_steps - 1, TIME] = clock.num_steps - 1
         holds = hold(sample, store, clock)
-        still = sample[holds]
-        kept_before = float(first_before[:, holds].double().mean()) if len(still) else math.nan
-        added = some_quads(first_of_each(changed.added), 2 * gate.sample, settings.seed)
-        ended = some_quads(changed.ended, gate.sample, settings.seed)
+        kept_before = float(first_before[:, holds].double().mean()) if bool(holds.any()) else math.nan
+        still, added, ended = (
+            Questions(quads, store, clock, static)
+            for quads in (
+                sample[holds],
+                some_quads(first_of_each(changed.added), 2 * gate.sample, settings.seed),
+                some_quads(changed.ended, gate.sample, settings.seed),
+            )
+        )
 
         def measure() -> GateReport:
             return GateReport(
-                learned=share_first(engine, added),
-                kept=share_first(engine, still),
+                learned=added.share_first(model),
+                kept=still.share_first(model),
                 kept_before=kept_before,
-                outranked=share_outranked(engine, ended),
+                outranked=ended.share_outranked(model),
                 drift=neighbour_overlap(near_before, model, probe, others),
                 finite=True,
             )
@@ -113,10 +114,11 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
         rows = changed_rows(model, moved, sizes)
         report = reports[-1] if reports and not len(lost) else measure()
         outcome = judge(replace(report, finite=is_finite(model, rows)), gate)
+        calibration = graph.rescaled(graph.calibration, model, clock, still.quads)
         facts, new_entities = store.num_facts, store.num_entities - sizes["entity"]
     about = {"reason": "update", "facts": facts, "seconds": clock_time.perf_counter() - begin}
     about |= {"new_entities": new_entities, **count_changes(changes)}
-    candidate = write_candidate(graph.folder, model, rows, outcome, graph.calibration, clock.now, about)
+    candidate = write_candidate(graph.folder, model, rows, outcome, calibration, clock.now, about)
     summary = {"gate": outcome, "new_entities": new_entities}
     if not outcome.passed and not (force and outcome.finite):
         graph.folder.releases.reject(candidate)
@@ -128,8 +130,6 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
 def _changed(changes: Sequence[Change], store: FactStore, before: GraphClock, clock: GraphClock) -> ChangedFacts:
     """Quads of the changes, and of facts that end because the clock moves past their end."""
     changed = changed_facts(changes, store, clock)
-    if store.num_facts > MAX_WHOLE:
-        return changed
     ended = torch.cat([changed.ended, expired_facts(store, before, clock)])
     return changed._replace(ended=torch.unique(ended, dim=0) if len(ended) else ended)
 

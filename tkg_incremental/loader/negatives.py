@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tkg_incremental.data.lazy_quads import sample_indices
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import Candidates
 from tkg_incremental.loader.pool import CandidatePool
@@ -51,7 +52,7 @@ class NegativeSampler:
             generator: Source of randomness.
         """
         known = int(self.pool.num_known[quads[-1, TIME]])
-        places = torch.randperm(known, generator=generator, device=quads.device)[:count].sort().values
+        places = sample_indices(known, min(count, known), generator).to(quads.device).sort().values
         return Candidates(self.pool.entities[places][None], quads[-1:, TIME], for_batch=True)
 
     def _draw_own(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:

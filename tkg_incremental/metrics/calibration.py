@@ -82,25 +82,30 @@ class AnswerCalibration:
     """The calibrations of a model's answers. A probability means one of two things.
 
     Of a predicted answer, it is the share of such answers that turned out to be true: fitted on facts that the model
-    was not trained on, asked in both directions, and on questions without an answer. Of a known fact, it is how surely
-    the model tells the fact from other candidates: fitted on facts that the model was trained on. A known fact with a
-    low probability is one that the model did not learn.
+    was not trained on, asked in both directions, on questions without an answer, and on further answers to questions
+    that have a known one. Of a known fact, it is how surely the model tells the fact from the best wrong answer: fitted
+    on facts that the model was trained on, with 1 in 100 known facts taken to be a mistake. A known fact with a low
+    probability is one that the model did not learn.
 
     Args:
         predicted: For answers that are not known facts; :obj:`None` if there were no facts to fit it on.
         known: For known facts.
+        unit: By how much known facts outscore the mean candidate. Features are in this unit, because further training
+            stretches all scores.
     """
 
     predicted: Calibration | None = None
     known: Calibration | None = None
+    unit: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: part and part.to_dict() for name, part in (("predicted", self.predicted), ("known", self.known))}
+        parts = {"predicted": self.predicted, "known": self.known}
+        return {**{name: part and part.to_dict() for name, part in parts.items()}, "unit": self.unit}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> AnswerCalibration:
         predicted, known = (state[name] and Calibration.from_dict(state[name]) for name in ("predicted", "known"))
-        return cls(predicted, known)
+        return cls(predicted, known, float(state["unit"]))
 
 
 def isotonic_regression(values: Sequence[float]) -> list[tuple[float, int]]:

@@ -253,11 +253,15 @@ class Encoder(nn.Module):
             for name, table in self.tables(axis).items():
                 grown = torch.cat([table, table.new_zeros(size - old, table.size(1))])
                 self.register_parameter(name, nn.Parameter(grown, requires_grad=table.requires_grad))
-            if axis == "time":
-                for step in range(old, size):
-                    self.initialize_step(step, generator)
-            else:
-                self.initialize(axis, torch.arange(old, size), generator)
+            self.initialize_new(axis, old, generator)
+
+    def initialize_new(self, axis: Axis, first: int, generator: torch.Generator | None = None) -> None:
+        """Initial values of the rows from ``first`` on, which are new."""
+        if axis == "time":
+            for step in range(first, self.sizes[axis]):
+                self.initialize_step(step, generator)
+        elif first < self.sizes[axis]:
+            self.initialize(axis, torch.arange(first, self.sizes[axis]), generator)
 
     def extra_repr(self) -> str:
         return f"{', '.join(f'{k}={v}' for k, v in self.sizes.items())}, hidden_channels={self.hidden_channels}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -244,33 +244,44 @@ class EncodedTerm:
         table, first, groups = self._known_table()
         head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
         self.ends = head, tail
-        return self._loss_of_groups(table.vectors, self.true_scores, groups, line.column_of, scale)
+        return self._loss_of_groups(table.vectors, self.true_scores, groups, line.column_of.__getitem__, scale)
 
     def batch_loss(self, scale: float = 1.0) -> Tensor:
         r"""``scale`` times the cross-entropy against the entities that were drawn for the whole batch, summed over both
-        queries of all quads. One of :math:`K` entities drawn from :math:`N` stands for :math:`N / K` of them, so that the loss is an
-        estimate of :meth:`one_vs_all_loss`."""
+        queries of all quads. One of :math:`K` entities drawn from :math:`N` stands for :math:`N / K` of them, so that
+        the loss is an estimate of :meth:`one_vs_all_loss`."""
         line, time, drawn = self._vectors.timeline, self.quads[:, TIME], self.candidates
         if drawn is None or not self.model.encoder.static_entities:
             raise ValueError("negatives for a whole batch need a model whose entities do not depend on time")
         true = self.true_scores
         table, places = self._vectors.candidates(drawn)
         entities = drawn.entities[0]
-        limits = torch.searchsorted(line.column_of[entities], line.num_known[time].contiguous())
+        columns = line.column_of[entities]  # ascending
+        limits = torch.searchsorted(columns, line.num_known[time].contiguous())
         groups = [
             Group(
                 slice(begin, min(begin + _BLOCK_ROWS, len(time))), 0, len(entities), limits[begin : begin + _BLOCK_ROWS]
             )
             for begin in range(0, len(time), _BLOCK_ROWS)
         ]
-        column = torch.full((line.num_entities,), -1, device=time.device)
-        column[entities] = torch.arange(len(entities), device=time.device)
+
+        def place_of(answers: Tensor) -> Tensor:
+            """Not a table of all entities: the cost of a batch must not grow with the graph."""
+            wanted = line.column_of[answers]
+            found = torch.searchsorted(columns, wanted).clamp(max=len(columns) - 1)
+            return torch.where(columns[found] == wanted, found, -1)
+
         share = line.num_known[time] / limits.clamp(min=1)
         true = true - share.log().repeat(2)
-        return self._loss_of_groups(table.rows(places.rows[0]), true, groups, column, scale)
+        return self._loss_of_groups(table.rows(places.rows[0]), true, groups, place_of, scale)
 
     def _loss_of_groups(
-        self, vectors: Tensor, true: Tensor, groups: list[Group], column_of: Tensor, scale: float
+        self,
+        vectors: Tensor,
+        true: Tensor,
+        groups: list[Group],
+        place_of: Callable[[Tensor], Tensor],
+        scale: float,
     ) -> Tensor:
         """Cross-entropy of both queries against groups of candidates, other true answers left out.
 
@@ -278,13 +289,13 @@ class EncodedTerm:
             vectors: ``[N, d]`` vectors of candidates.
             true: ``[2B]`` scores of the true answers.
             groups: Quads and their candidates.
-            column_of: ``[num_entities]`` the place of an entity among the candidates of a group, -1 if it is none.
+            place_of: Places of entities among the candidates of a group, ``[n] → [n]``, -1 for one that is none.
             scale: A factor of the loss.
         """
         masks = []
         for side in SIDES:
             row, entity = self._vectors.timeline.answers(side, "train").expand(self.quads)
-            column = column_of[entity]
+            column = place_of(entity)
             if self.candidates is not None:  # not every answer was drawn; all are among the known entities
                 among = column >= 0
                 row, column = row[among], column[among]

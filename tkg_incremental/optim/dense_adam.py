@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.rows import pull_back
@@ -58,7 +58,8 @@ class DenseAdam(torch.optim.Adam):
                 parameter.grad = torch.zeros_like(parameter)
         if self.anchor_weight:
             self._add_anchor_gradient()
-        norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+        # `nn.utils.get_total_norm` does the same, from torch 2.6 on.
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(p.grad) for p in parameters]))
         # Adam divides gradients by this: clipping without another pass.
         self.grad_scale = ((norm + 1e-6) / self.max_norm).clamp(min=1.0).float()
         if native.takes(*parameters) and all(parameter.grad.is_contiguous() for parameter in parameters):

@@ -46,14 +46,14 @@ class Given(View):
     """Given quads.
 
     Args:
-        quads: ``[n, 4]`` head, rel, tail, time.
+        quads: ``[n, 4]`` head, rel, tail, time; or virtual quads on the device of the timeline.
     """
 
-    def __init__(self, quads: Tensor) -> None:
+    def __init__(self, quads: Tensor | LazyQuads) -> None:
         self.quads = quads
 
-    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor:
-        return self.quads.to(timeline.device)
+    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor | LazyQuads:
+        return self.quads.to(timeline.device) if isinstance(self.quads, Tensor) else self.quads
 
     def __repr__(self) -> str:
         return f"Given({len(self.quads)} quads)"

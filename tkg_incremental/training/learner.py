@@ -111,11 +111,7 @@ class StepLearner:
 
     @property
     def is_finished(self) -> bool:
-        return (
-            self.loader.num_quads == 0
-            or self.epoch >= self.settings.epochs
-            or (self.epoch > 0 and self.stopping.is_over(self.epoch))
-        )
+        return self.loader.num_quads == 0 or self.epoch >= self.settings.epochs or self.stopping.is_over()
 
     def run_epoch(self) -> dict[str, float]:
         """Trains one epoch; returns its mean losses by name and the validation metric."""

@@ -9,6 +9,7 @@ import pytest
 from tkg_incremental.datasets.lines import DataError
 from tkg_incremental.datasets.readers import read_records
 from tkg_incremental.datasets.readers.delimited import sniff
+from tkg_incremental.datasets.readers.json_lines import read_json_lines
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])
@@ -77,3 +78,13 @@ def test_parquet(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(DataError, match="expected a Parquet file"):
         read_records(path)
+
+
+def test_half_characters(tmp_path: Path) -> None:
+    """JSON can write them, UTF-8 cannot: no store and no file could keep them."""
+    path = tmp_path / "facts.jsonl"
+    path.write_text('{"head": "a", "rel": "r", "tail": "\\ud800", "start": 1}\n')
+    with pytest.raises(DataError, match=r"line 1: expected Unicode text for 'tail' \(got '.+ud800'\)"):
+        read_json_lines(path)
+    path.write_text('{"head": "\\ud83d\\ude00", "rel": "r", "tail": "é", "start": 1}\n')
+    assert read_json_lines(path).rows[0][0] == "😀"
