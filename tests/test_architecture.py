@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "optim": {"ops"},
     "metrics": {"communicator", "data", "ops"},
     "models": {"data", "loader", "ops", "optim", "seeding", "storage"},
-    "answers": {"data", "metrics", "models", "ops", "seeding"},
+    "answers": {"data", "metrics", "models", "ops", "seeding", "tables"},
     "strategies": {"data", "loader", "metrics", "models", "ops"},
     "distributed": {"communicator", "metrics", "models", "ops", "optim", "strategies"},
     "report": {"data", "models", "ops", "storage", "tables", "text", "training"},

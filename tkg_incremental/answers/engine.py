@@ -155,8 +155,8 @@ class AnswerEngine:
         if k < 1:
             raise ValueError(f"k must be at least 1 (got {k})")
         if rel is None:
-            given = self.entities.index(head), self.entities.index(tail)  # type: ignore[arg-type]
-            return Answers(self._relations(*given, self.step_of(at))[:k])
+            ends = self.entities.index(head), self.entities.index(tail)  # type: ignore[arg-type]
+            return Answers(self._relations(*ends, self.step_of(at))[:k])
         side: Side = "head" if head is None else "tail"
         given = self.entities.index(tail if head is None else head)  # type: ignore[arg-type]
         relation, step = self.relations.index(rel), self.step_of(at)
