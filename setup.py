@@ -10,7 +10,7 @@ NATIVE = Path("tkg_incremental") / "ops" / "native"
 kernels = Extension(
     "tkg_incremental.ops.native._kernels",
     sources=sorted(map(str, NATIVE.glob("*.c"))),
-    depends=[str(NATIVE / "common.h")],
+    depends=sorted(map(str, NATIVE.glob("*.h"))),
     # No flag lets the compiler reorder sums. The two about mathematics give up what nobody asks for, errno and
     # traps, without which there are no vectors of square roots, rounded or chosen numbers.
     extra_compile_args=["-O3", "-std=c11", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"],

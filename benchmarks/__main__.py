@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import days, distributed, evaluation, machine, peers, report, sampling, scale, startup, training
+from benchmarks import days, distributed, evaluation, live, machine, peers, report, sampling, scale, startup, training
 from benchmarks.harness import Benchmark, Unavailable
 from benchmarks.lab import Lab
 from tkg_incremental.ops.memory import keep_freed_memory
 
-FAMILIES = (startup, training, evaluation, sampling, peers, scale, days, distributed)
+FAMILIES = (startup, training, evaluation, sampling, peers, scale, days, live, distributed)
 BENCHMARKS: list[Benchmark] = [benchmark for family in FAMILIES for benchmark in family.BENCHMARKS]
 
 
@@ -36,6 +36,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--list", action="store_true", help="print the names")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that all benchmarks run")
+    parser.add_argument("--large", action="store_true", help="also a live graph of a million entities, half an hour")
     parser.add_argument("--threads", type=int, help="threads of torch; its default if not given")
     parser.add_argument("--root", default="data", help="folder of the datasets")
     parser.add_argument(
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
-    lab = Lab(options.root, options.quick, options.threads)
+    lab = Lab(options.root, options.quick, options.threads, options.large)
     about = machine.describe(lab.threads, kept)
     print("\n".join(f"{name}: {value}" for name, value in about.items()), end="\n\n")
     rows = []

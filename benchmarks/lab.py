@@ -38,6 +38,7 @@ class Sizes:
         day_facts: Train facts of the graph at day granularity.
         day_steps: Its number of days.
         day_entities: Its entities.
+        live_graphs: Numbers of entities of the live graphs, with ten facts each.
     """
 
     hidden_channels: int = 128
@@ -54,6 +55,7 @@ class Sizes:
     day_facts: int = 200_000
     day_steps: int = 3_650
     day_entities: int = 20_000
+    live_graphs: tuple[int, int, int] = (10_000, 100_000, 1_000_000)
 
     @property
     def replay(self) -> ReplayOptions:
@@ -76,6 +78,7 @@ TINY = Sizes(
     day_facts=500,
     day_steps=40,
     day_entities=60,
+    live_graphs=(200, 200, 200),
 )
 TINY_GRAPH = {"num_entities": 200, "num_relations": 4, "num_steps": 10}
 
@@ -87,10 +90,13 @@ class Lab:
         root: Folder of the datasets.
         quick: Tiny sizes and a synthetic graph instead of Wikidata12k, to check that all benchmarks run.
         threads: Threads of torch in this process and in those it starts.
+        large: Whether benchmarks that take half an hour may run.
     """
 
-    def __init__(self, root: str | Path = "data", quick: bool = False, threads: int | None = None) -> None:
-        self.quick, self.sizes = quick, TINY if quick else Sizes()
+    def __init__(
+        self, root: str | Path = "data", quick: bool = False, threads: int | None = None, large: bool = False
+    ) -> None:
+        self.quick, self.large, self.sizes = quick, large, TINY if quick else Sizes()
         self.threads = threads or torch.get_num_threads()
         self._scratch = tempfile.TemporaryDirectory() if quick else None
         self._root = Path(self._scratch.name if self._scratch else root)

@@ -1,7 +1,8 @@
 """``python -m benchmarks.live``: what a live graph costs, end to end from the CSV, by number of entities.
 
-Release 0 has initial values instead of trained ones. An update then costs the same per epoch and often needs more of
-them. Each work is measured in a process of its own, so that its peak of memory is its own, too.
+Release 0 has initial values instead of trained ones, and a gate that everything passes. An update then costs the same
+per epoch and often needs more of them; what it keeps of release 0 says nothing. Each work is measured in a process of
+its own, so that its peak of memory is its own, too.
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from benchmarks.harness import Benchmark, Measurement, Timing, Unavailable, at_most, in_seconds, ratio_at_most
+from benchmarks.lab import Lab
+
 DAYS = 3650
 RELATIONS = 20
-ADDED, ENDED, NEW = 400, 400, 50
+CHANGED = 400
+# Graphs of this size take half an hour to create.
+LARGE = 1_000_000
 
 
 def write_facts(path: Path, entities: int) -> None:
@@ -44,8 +51,8 @@ def write_facts(path: Path, entities: int) -> None:
             table.writerow([f"entity {h}", f"relation {r}", f"entity {t}", days[a], "" if b < 0 else days[b]])
 
 
-def write_changes(graph: Path, path: Path) -> None:
-    """400 additions, of which 50 have a new entity, and 400 ends of facts that hold."""
+def write_changes(graph: Path, path: Path, changed: int = CHANGED) -> None:
+    """Additions, of which one in eight has a new entity, and as many ends of facts that hold."""
     from tkg_incremental import LiveGraph
 
     rng = np.random.default_rng(1)
@@ -54,12 +61,12 @@ def write_changes(graph: Path, path: Path) -> None:
         table = csv.writer(file)
         table.writerow(["op", "head", "rel", "tail", "at"])
         rows = store.connection.execute("SELECT head, rel, tail FROM facts WHERE valid_to IS NULL").fetchall()
-        ended = {rows[i] for i in rng.choice(len(rows), 2 * ENDED, replace=False)}
-        for head, rel, tail in sorted(ended)[:ENDED]:
+        ended = {rows[i] for i in rng.choice(len(rows), 2 * changed, replace=False)}
+        for head, rel, tail in sorted(ended)[:changed]:
             names = (*store.entity_names([head]), *store.relation_names([rel]), *store.entity_names([tail]))
             table.writerow(["end", *names, at])
-        for i in range(ADDED):
-            head = f"new entity {i}" if i < NEW else f"entity {int(rng.integers(store.num_entities))}"
+        for i in range(changed):
+            head = f"new entity {i}" if i < changed // 8 else f"entity {int(rng.integers(store.num_entities))}"
             tail = int(rng.integers(store.num_entities))
             name = store.entity_names([tail])[0]
             table.writerow(["add", head, f"relation {i % RELATIONS}", name, at])
@@ -70,16 +77,20 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
     import math
 
     from tkg_incremental import LiveGraph
+    from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
     from tkg_incremental.live.candidates import write_candidate
     from tkg_incremental.live.gate import GateReport, GateSettings
+    from tkg_incremental.metrics.calibration import AnswerCalibration, Calibration
 
+    # Any calibration, so that answers have probabilities.
+    calibration = AnswerCalibration(*(Calibration((1.0,) + (0.0,) * (n - 1), 0.0) for n in (NUM_FEATURES, NUM_OWN)))
     gate = GateSettings(learned=0.0, kept=1.0, outranked=0.0, drift=0.0)
     imported = timed(lambda: LiveGraph.create(graph, facts, "day", gate=gate).close())
     with LiveGraph(graph, write=True) as live:
         store = live.folder.store
         model = live.settings.make_model(store.num_entities, store.num_relations, live.clock.num_steps)
         nothing = GateReport(math.nan, math.nan, math.nan, math.nan, math.nan, True)
-        live.folder.release(write_candidate(live.folder, model, None, nothing, None, live.clock.now, {}))
+        live.folder.release(write_candidate(live.folder, model, None, nothing, calibration, live.clock.now, {}))
     return {"import": imported}
 
 
@@ -87,13 +98,17 @@ def ask(graph: Path) -> dict[str, float]:
     """Opens the graph and asks: the first answer, and later ones."""
     from tkg_incremental import LiveGraph
 
-    begin = time.perf_counter()
+    begin, processor = time.perf_counter(), time.process_time()
     with LiveGraph(graph) as live:
         live.query(None, "relation 1", "entity 1")
-        first = time.perf_counter() - begin
+        first, processor = time.perf_counter() - begin, time.process_time() - processor
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        times = [timed(lambda n=n: live.query(None, f"relation {n % 5}", f"entity {n}")) for n in range(2, 22)]
-    return {"open + first answer": first, "query": sorted(times)[len(times) // 2], "peak MB": peak}
+        busy = time.process_time()
+        times = [timed(lambda n=n: live.query(None, f"relation {n % 5}", f"entity {n}")) for n in range(2, 42)]
+        busy = (time.process_time() - busy) / len(times)
+    median = sorted(times)[len(times) // 2]
+    figures = {"open + first answer": first, "open processor": processor, "query": median, "query processor": busy}
+    return {**figures, "peak MB": peak}
 
 
 def update(graph: Path, changes: Path) -> dict[str, float]:
@@ -108,13 +123,16 @@ def update(graph: Path, changes: Path) -> dict[str, float]:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         assert report.state == "released", report
         written = size(graph / "releases") - before
+        busy = time.process_time()
         back = timed(lambda: live.rollback(0))
+        busy = time.process_time() - busy
     figures = {
         "update": seconds,
         "update processor": processor,
         "written MB": written / 1e6,
         "written share": written / before,
         "rollback": back,
+        "rollback processor": busy,
     }
     assert report.gate is not None
     quality = {"learned": report.gate.learned, "outranked": report.gate.outranked}
@@ -131,13 +149,14 @@ def timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def measure(entities: int, folder: Path) -> dict[str, float]:
-    """One row of the table."""
+def measure(entities: int, folder: Path, changed: int = CHANGED) -> dict[str, float]:
+    """The figures of one size."""
     graph, facts, changes = folder / "graph", folder / "facts.csv", folder / "changes.csv"
     write_facts(facts, entities)
     figures = {"entities": entities, **_in_process("create", graph, facts)}
     figures["tables MB"] = size(graph / "releases") / 1e6
-    write_changes(graph, changes)
+    figures["facts MB"] = (graph / "facts.db").stat().st_size / 1e6
+    write_changes(graph, changes, changed)
     return {**figures, **_in_process("ask", graph), **_in_process("update", graph, changes)}
 
 
@@ -147,6 +166,85 @@ def _in_process(work: str, *paths: Path) -> dict[str, float]:
     figures = dict(json.loads(done.stdout.splitlines()[-1]))
     print(work, figures, file=sys.stderr, flush=True)
     return figures
+
+
+@cache
+def _figures(lab: Lab, entities: int) -> dict[str, float]:
+    if entities >= LARGE and not lab.large:
+        raise Unavailable(f"a graph of {entities:,} entities takes half an hour; run it with --large")
+    with TemporaryDirectory() as folder:
+        return measure(entities, Path(folder), lab.sizes.changed)
+
+
+def _graph(lab: Lab, which: int) -> str:
+    entities = lab.sizes.live_graphs[which]
+    return f"{entities:,} entities, {10 * entities:,} facts, {DAYS:,} days"
+
+
+def seconds(lab: Lab, which: int, what: str, work: str) -> Measurement:
+    """Seconds of some work, and those of the processor in its description."""
+    found = _figures(lab, lab.sizes.live_graphs[which])
+    busy = found[f"{what.split(' ')[0]} processor"]
+    changed = f"{lab.sizes.changed} added, {lab.sizes.changed} ended, {lab.sizes.changed // 8} new entities"
+    text = f"{work.format(changed=changed)}; {_graph(lab, which)} ({busy:.3g} s of the processor)"
+    return in_seconds(text, Timing([found[what]]))
+
+
+def megabytes(lab: Lab, which: int, what: str, of: tuple[str, ...], work: str, reference: str) -> Measurement:
+    """Megabytes, beside those of the tables or facts."""
+    found = _figures(lab, lab.sizes.live_graphs[which])
+    whole = sum(found[name] for name in of)
+    text = f"{work}; {_graph(lab, which)}"
+    return Measurement(text, found[what], "MB", reference, whole, found[what] / whole)
+
+
+def _benchmarks(which: int, name: str, update: float | None = None, is_large: bool = False) -> list[Benchmark]:
+    opened, updated = (
+        "opening a graph and its first answer",
+        "an update from the CSV to the released answer ({changed})",
+    )
+    memory, written = ("tables MB", "facts MB"), ("tables MB",)
+    return [
+        Benchmark(
+            f"live/open-{name}",
+            partial(seconds, which=which, what="open + first answer", work=opened),
+            (at_most(5.0),) if is_large else (),
+        ),
+        Benchmark(
+            f"live/memory-{name}",
+            partial(megabytes, which=which, what="peak MB", of=memory, work=f"peak of {opened}", reference="the files"),
+            (ratio_at_most(1.3),) if is_large else (),
+        ),
+        Benchmark(
+            f"live/query-{name}",
+            partial(seconds, which=which, what="query", work="a query on an open graph"),
+            (at_most(0.05),),
+        ),
+        Benchmark(
+            f"live/update-{name}",
+            partial(seconds, which=which, what="update", work=updated),
+            () if update is None else (at_most(update),),
+        ),
+        Benchmark(
+            f"live/written-{name}",
+            partial(
+                megabytes, which=which, what="written MB", of=written, work="written by it", reference="the tables"
+            ),
+            (ratio_at_most(0.05),) if is_large else (),
+        ),
+        Benchmark(
+            f"live/rollback-{name}",
+            partial(seconds, which=which, what="rollback", work="a rollback of it"),
+            (at_most(1.0),),
+        ),
+    ]
+
+
+BENCHMARKS = [
+    *_benchmarks(0, "10k", update=3.0),
+    *_benchmarks(1, "100k"),
+    *_benchmarks(2, "1m", update=10.0, is_large=True),
+]
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Groups of real processes that run tasks together, forked from a process that has imported everything.
 
-Usage: ``python process_group.py TASKS OUT SIZES TASK …``, with ``TASKS`` a file whose function ``TASK`` takes a
-communicator. The return value of each process of each group is saved as ``OUT/TASK-SIZE-RANK.pt``.
+Usage: ``python process_group.py TASKS OUT SIZES TASK,TASK… …``, with ``TASKS`` a file whose functions ``TASK`` take a
+communicator. The tasks of one argument run in the same processes, one after the other. The return value of each process
+of each group is saved as ``OUT/TASK-SIZE-RANK.pt``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 def run_groups(folder: Path, sizes: Sequence[int], tasks: Sequence[str]) -> None:
-    """Runs each task in groups of several sizes, one after the other."""
+    """Runs each list of tasks, separated by commas, in groups of several sizes, one after the other."""
     folder.mkdir()
     command = [sys.executable, __file__, str(HERE / "distributed" / "tasks.py"), str(folder)]
     done = subprocess.run(
@@ -82,7 +83,9 @@ def main(file: str, folder: str, sizes: list[int], tasks: list[str]) -> int:
 
             def work(task: str = task, size: int = size) -> None:
                 communicator = connect(timeout=30)
-                torch.save(getattr(module, task)(communicator), Path(folder) / f"{task}-{size}-{communicator.rank}.pt")
+                for name in task.split(","):
+                    file = Path(folder) / f"{name}-{size}-{communicator.rank}.pt"
+                    torch.save(getattr(module, name)(communicator), file)
                 communicator.shutdown()
 
             if not {0, -signal.SIGKILL} >= set(fork_group(work, size)):

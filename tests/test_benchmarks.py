@@ -28,7 +28,17 @@ def lab() -> Lab:
     return Lab(quick=True, threads=1)
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+# They start processes of their own, and differ from others of their family in an option.
+SLOW = ("scale/shared", "scale/no-pool", "scale/epochs", "distributed/tie-published", "distributed/threads")
+
+
+@pytest.mark.parametrize(
+    "benchmark",
+    [
+        pytest.param(each, id=each.name, marks=[pytest.mark.slow] if each.name.startswith(SLOW) else [])
+        for each in BENCHMARKS
+    ],
+)
 def test_every_benchmark_runs(benchmark, lab):
     row = run(benchmark, lab)
     if row.skipped:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
+import multiprocessing
+import os
 from pathlib import Path
 from typing import ClassVar
 
@@ -132,29 +132,26 @@ def test_the_cache_needs_no_source(root: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(Tiny(root)) > 1
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_two_processes_on_one_root(root: Path, mirror: Path) -> None:
-    script = f"""
-import sys
-sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
-from test_cache import Tiny
-sys.stdin.read()  # both go on at once
-print(repr(Tiny({str(root)!r})), len(Tiny.builds))
-"""
-    processes = [
-        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    context = multiprocessing.get_context("fork")
+    ready, found = context.Barrier(2), context.Queue()
+
+    def build() -> None:
+        torch.set_num_threads(1)  # the threads of this process are not there after a fork
+        Tiny.builds.clear()
+        ready.wait(60)
+        found.put((repr(Tiny(root)), len(Tiny.builds)))
+
+    processes = [context.Process(target=build) for _ in range(2)]
     for process in processes:
-        assert process.stdin is not None
-        process.stdin.close()
-    outputs = []
+        process.start()
+    (first, built), (second, built_again) = found.get(timeout=120), found.get(timeout=120)
     for process in processes:
-        process.stdin = None
-        outputs.append(process.communicate(timeout=120)[0].rsplit(maxsplit=1))
-        assert process.returncode == 0
-    (first, built), (second, built_again) = outputs
+        process.join(60)
+        assert process.exitcode == 0
     assert first == second == repr(Tiny(root))
-    assert int(built) + int(built_again) == 1  # the other waited, and found it there
+    assert built + built_again == 1  # the other waited, and found it there
 
 
 def test_the_cache_is_small(root: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import random
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -263,35 +262,23 @@ def test_old_part_files(server: Server, tmp_path: Path, part: bytes, supports_ra
     assert not (tmp_path / "train.txt.part").exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_two_processes(server: Server, tmp_path: Path) -> None:
     server.faults = ["slow"]  # long enough for the other one to come to the lock
-    code = (
-        "import sys\n"
-        "from tkg_incremental.datasets.download import download\n"
-        "print('ready', flush=True)\n"
-        "input()\n"  # both are let go at the same moment
-        f"download({FILES!r}, sys.argv[1], sys.argv[2])\n"
-        "print(len(open(sys.argv[1] + '/train.txt', 'rb').read()))\n"
-    )
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path), server.url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    context = multiprocessing.get_context("fork")
+    ready = context.Barrier(2)
+
+    def fetch() -> None:
+        ready.wait(60)  # both are let go at the same moment
+        download(FILES, tmp_path, server.url)
+        assert (tmp_path / "train.txt").read_bytes() == CONTENT
+
+    processes = [context.Process(target=fetch) for _ in range(2)]
     for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        process.start()
     for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    for process in processes:
-        assert process.communicate(timeout=60)[0] == f"{len(CONTENT)}\n"
-        assert process.returncode == 0
+        process.join(60)
+        assert process.exitcode == 0
     assert len(server.log) == 1
 
 

@@ -286,3 +286,28 @@ def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
         assert store.entity_id("new") is None
         assert store.num_facts == len(FACTS)
         assert "FactStore(" in repr(store)
+
+
+def test_facts_are_counted_without_reading_them(tmp_path: Path) -> None:
+    with small_store(tmp_path) as store:
+        changes = [Change("add", "Eve", "leads", "Legal", 9), Change("retract", "Ann", "leads", "R&D")]
+        for number, change in enumerate(changes):
+            with store.transaction():
+                store.begin_revision(f"change {number}")
+                assert store.apply(change) is None
+            counted = store.connection.execute("SELECT count(*) FROM facts").fetchone()[0]
+            assert store.num_facts == counted == len(FACTS) + 1 - number
+        store.connection.execute("DELETE FROM meta WHERE key = 'facts'")  # a store of an earlier version
+        assert store.num_facts == len(FACTS)
+
+
+def test_a_sample_of_a_type(tmp_path: Path) -> None:
+    with FactStore.create(tmp_path / "facts.db", "day") as store:
+        import_facts(store, [(f"person {i}", "works in", "R&D", 1, None) for i in range(700)])
+        members = store.type_members(0, "head").tolist()
+        assert store.some_members(0, "head", 700).tolist() == members
+        few = store.some_members(0, "head", 100).tolist()
+        assert len(set(few)) == len(few) <= 100
+        assert len(few) > 50
+        assert set(few) <= set(members)
+        assert few == store.some_members(0, "head", 100).tolist()

@@ -57,6 +57,7 @@ def test_scores(kind: type[TKGModel]) -> None:
     for side, column in (("tail", 2), ("head", 0)):
         for row in rows:
             scores = model.score_all(row[None], side, model.candidate_vectors(torch.arange(5), int(row[3])))  # type: ignore[arg-type]
+            torch.testing.assert_close(model.score_entities(row[None], side, torch.arange(5)), scores[0])  # type: ignore[arg-type]
             torch.testing.assert_close(scores[0, row[column]], model(row[None])[0])
 
 

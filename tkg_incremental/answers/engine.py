@@ -22,6 +22,9 @@ _OPPOSITE: dict[Side, Side] = {"head": "tail", "tail": "head"}
 # A score of one unit in the softmax of the features.
 _SHARPNESS = 10.0
 
+# Up to this number of candidates, ranks are counted one by one instead of sorting all candidates.
+_COUNTED = 50
+
 
 class Names(Protocol):
     """Names of entities or relations and their ids, such as :class:`~tkg_incremental.data.Vocabulary`."""
@@ -163,19 +166,29 @@ class AnswerEngine:
         candidates = self.candidates(relation, side, any_type)
         if not len(candidates):
             return Answers()
-        scores, probabilities = self._ranked(given, relation, side, step, candidates, any_type)
+        scores = self.scores(given, relation, side, step, candidates)
         known = self.facts.known_answers(given, relation, side, step)
-        is_known = torch.isin(candidates, torch.tensor(list(known), dtype=torch.long))
-        order = torch.argsort(scores, descending=True, stable=True)
-        order = torch.cat([order[is_known[order]], order[~is_known[order]]])[:k]
+        is_known = _among(candidates, torch.tensor(list(known), dtype=torch.long))
+        order = torch.cat([_best(scores, is_known, k), _best(scores, ~is_known, k)])[:k]
+        ranked, chosen = (candidates, scores, is_known), order
+        if any_type:  # probabilities are those among the candidates of the right type
+            members = self.candidates(relation, side)
+            ranked = members, scores[members], is_known[members]
+            chosen = torch.searchsorted(members, order).clamp(max=max(0, len(members) - 1))
+        probabilities = torch.full((len(order),), torch.nan, dtype=torch.double)
+        if len(ranked[0]):
+            found = self.probabilities(given, relation, side, *ranked, chosen)
+            probabilities = torch.where(ranked[0][chosen] == candidates[order], found, probabilities)
         return Answers(
             Answer(
                 self.entities[entity],
-                _probability(probabilities[place]),
+                _probability(probability),
                 float(scores[place]),
                 self._labels(known.get(entity)),
             )
-            for place, entity in zip(order.tolist(), candidates[order].tolist(), strict=True)
+            for place, entity, probability in zip(
+                order.tolist(), candidates[order].tolist(), probabilities, strict=True
+            )
         )
 
     def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
@@ -228,35 +241,44 @@ class AnswerEngine:
             return torch.arange(self.model.encoder.sizes["entity"])
         return self.facts.type_members(rel, side)
 
-    def _ranked(
-        self, given: int, rel: int, side: Side, step: int, candidates: Tensor, any_type: bool
-    ) -> tuple[Tensor, Tensor]:
-        if not any_type:
-            return self.evaluate(given, rel, side, step, candidates)
-        scores = self.scores(given, rel, side, step, candidates)
-        probabilities = torch.full_like(scores, torch.nan, dtype=torch.double)
-        members = self.candidates(rel, side)
-        if len(members):
-            probabilities[members] = self.evaluate(given, rel, side, step, members)[1]
-        return scores, probabilities
-
     @torch.no_grad()
-    def evaluate(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and probabilities of candidates, ``[n] → 2 × [n]``. A probability that was not calibrated is NaN."""
+    def evaluate(
+        self, given: int, rel: int, side: Side, step: int, candidates: Tensor, chosen: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Scores and probabilities of candidates, ``[n] → 2 × [n]``, or of those at the places ``chosen``. A
+        probability that was not calibrated is NaN."""
+        chosen = torch.arange(len(candidates)) if chosen is None else chosen
         scores = self.scores(given, rel, side, step, candidates)
         known = torch.tensor(list(self.facts.known_answers(given, rel, side, step)), dtype=torch.long)
-        is_known = torch.isin(candidates, known)
-        features = self.features(given, rel, side, candidates, scores, is_known)
+        is_known = _among(candidates, known)
+        return scores[chosen], self.probabilities(given, rel, side, candidates, scores, is_known, chosen)
+
+    @torch.no_grad()
+    def probabilities(
+        self, given: int, rel: int, side: Side, candidates: Tensor, scores: Tensor, is_known: Tensor, chosen: Tensor
+    ) -> Tensor:
+        """Probabilities of the candidates at the places ``chosen``, ``[k] → [k]``. Arguments as of :meth:`features`."""
+        nothing = torch.full((len(chosen),), torch.nan, dtype=torch.double)
+        if self.calibration.predicted is None and self.calibration.known is None:
+            return nothing
+        features = self.features(given, rel, side, candidates, scores, is_known, chosen)
         predicted, learnt = (
-            part(features[:, :size]) if part is not None else torch.full_like(scores, torch.nan, dtype=torch.double)
+            nothing if part is None else part(features[:, :size])
             for part, size in ((self.calibration.predicted, NUM_FEATURES), (self.calibration.known, NUM_OWN))
         )
-        return scores, torch.where(is_known, learnt, predicted)
+        return torch.where(is_known[chosen], learnt, predicted)
 
     def features(
-        self, given: int, rel: int, side: Side, candidates: Tensor, scores: Tensor, is_known: Tensor
+        self,
+        given: int,
+        rel: int,
+        side: Side,
+        candidates: Tensor,
+        scores: Tensor,
+        is_known: Tensor,
+        chosen: Tensor | None = None,
     ) -> Tensor:
-        """Features of the candidates of one query, ``3 × [n] → [n, 13]``.
+        """Features of the candidates of one query, ``3 × [n] → [n, 13]``, or of those at the places ``chosen``.
 
         Scores are in the unit of the calibration. The first three features compare a candidate with those that are not
         known facts: its log-odds in the softmax, its margin to the best of them and the logarithm of its rank. Then its
@@ -267,25 +289,29 @@ class AnswerEngine:
         usually is one, and a given entity that does not fit is odd only where entities usually have many answers over
         time: a country that never had a president, not a person who never was one.
         """
+        chosen = torch.arange(len(candidates)) if chosen is None else chosen
         scores = scores.double() * (_SHARPNESS / self.calibration.unit)
-        others = scores.masked_fill(is_known, -torch.inf)
-        ordered = others.sort(descending=True).values
-        rank = torch.searchsorted(-ordered, -scores).double() + 1
-        best, second = ordered[0], ordered[min(1, len(ordered) - 1)]
-        rival = torch.where(is_known | (scores < best), best, second)
+        everything = scores.masked_fill(is_known, -torch.inf)
+        size = torch.full((len(chosen),), len(scores), dtype=torch.double)
+        has_known = torch.full_like(size, float(is_known.any()))
+        scores, others, candidates, is_known = (values[chosen] for values in (scores, everything, candidates, is_known))
+        if len(chosen) <= _COUNTED:  # sorting costs more than counting for each
+            rank = torch.stack([(everything > score).sum() for score in scores]).double() + 1
+        else:
+            rank = torch.searchsorted(-everything.sort(descending=True).values, -scores).double() + 1
+        top = everything.topk(min(2, len(everything))).values
+        rival = torch.where(is_known | (scores < top[0]), top[0], top[-1])
         # The softmax over the unknown candidates without the candidate itself.
-        total = torch.logsumexp(others, 0)
+        total = torch.logsumexp(everything, 0)
         rest = total + torch.log1p(-(others - total).exp().nan_to_num(0.0).clamp(max=1 - 1e-9))
         odds, margin = ((scores - other).clamp(-20, 20).nan_to_num(posinf=20.0) for other in (rest, rival))
         ever = self.facts.answers_ever(given, rel, side)
         before = (torch.isin(candidates, ever) & ~is_known).double()
         per_query = torch.tensor(self.facts.answers_per_query(rel, side)).log().expand_as(scores)
-        has_known = torch.full_like(scores, float(is_known.any()))
         fits = torch.full_like(scores, float(len(ever) > 0))
-        count = torch.full_like(scores, len(scores)).log()
-        columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, count]
-        asked, other = len(self.facts.type_members(rel, side)), len(self.facts.type_members(rel, _OPPOSITE[side]))
+        asked, other = (len(self.facts.type_members(rel, end)) for end in (side, _OPPOSITE[side]))
         usual = math.log(max(1, asked) / max(1, other))
+        columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, size.log()]
         columns += [fits * odds, has_known * odds, has_known * per_query, (1 - fits) * usual]
         return torch.stack(columns, dim=1)
 
@@ -295,8 +321,7 @@ class AnswerEngine:
         self.model.eval()
         device = self.model.device
         quad = torch.tensor([[given, rel, given, step]], device=device)
-        vectors = self.model.candidate_vectors(candidates.to(device), step)
-        return self.model.score_all(quad, side, vectors).squeeze(0).cpu()
+        return self.model.score_entities(quad, side, candidates.to(device)).cpu()
 
     def _check(self, head: int, rel: int, tail: int, step: int) -> tuple[float, float | None]:
         """Score and probability of one fact: the mean score and the smaller probability of its two directions. For a
@@ -304,12 +329,12 @@ class AnswerEngine:
         parts = []
         for given, answer, side in ((head, tail, "tail"), (tail, head, "head")):
             candidates = self.candidates(rel, side)  # type: ignore[arg-type]
-            place = (candidates == answer).nonzero().flatten()
-            if not len(place):
-                candidates, place = torch.cat([candidates, torch.tensor([answer])]), torch.tensor([len(candidates)])
-            scores, probabilities = self.evaluate(given, rel, side, step, candidates)  # type: ignore[arg-type]
-            index = int(place[0])
-            parts.append((float(scores[index]), _probability(probabilities[index])))
+            own = torch.tensor([answer])
+            place = torch.searchsorted(candidates, own)
+            if not bool(_among(candidates, own).any()):
+                candidates = torch.cat([candidates[:place], own, candidates[place:]])
+            found, probability = self.evaluate(given, rel, side, step, candidates, place)  # type: ignore[arg-type]
+            parts.append((float(found), _probability(probability)))
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
         return score, min(known) if known else None
@@ -319,6 +344,25 @@ class AnswerEngine:
             return None
         labels = self.axis.labels
         return labels[interval.first], None if interval.last is None else labels[interval.last]
+
+
+def _among(candidates: Tensor, entities: Tensor) -> Tensor:
+    """Which candidates ``[n]``, ascending, are among a few entities ``[m]``."""
+    found = torch.zeros(len(candidates), dtype=torch.bool)
+    if len(candidates):
+        place = torch.searchsorted(candidates, entities).clamp(max=len(candidates) - 1)
+        found[place[candidates[place] == entities]] = True
+    return found
+
+
+def _best(scores: Tensor, allowed: Tensor, k: int) -> Tensor:
+    """Places of the ``k`` highest scores among the allowed ones, highest first, equal ones by place."""
+    places = allowed.nonzero().flatten()
+    if len(places) > k:
+        own = scores[places]
+        # Not smaller than the k-th: equal scores and what is no number stay.
+        places = places[~(own < own.topk(k).values[-1])]
+    return places[torch.argsort(scores[places], descending=True, stable=True)][:k]
 
 
 def _holds(interval: Interval, step: int) -> bool:

@@ -32,8 +32,8 @@ MAX_ONE_VS_ALL_UPDATE = 5_000
 MAX_EVERY_FACT = 4
 # Entities that negatives of an update are drawn from, so that few rows move.
 POOL_SIZE = 5_000
-# Negatives that the quads of a batch share, and negatives of a quad where the vectors of entities depend on time.
-NEGATIVES_OF_BATCH, NEGATIVES_OF_QUAD = 2_000, 500
+# Negatives that the quads of a batch share, or of a quad where the vectors of entities depend on time.
+NUM_NEGATIVES = 500
 
 
 @dataclass
@@ -99,7 +99,7 @@ def train_update(
         last = former.clone()
         last[:, FIRST] = last[:, LAST]
         quads = LazyQuads(torch.cat([former, last])).visits(settings.repeats)
-        terms.append(CrossEntropy(Given(quads), **negatives, weight=0.5, name="CE former"))
+        terms.append(CrossEntropy(Given(quads), **negatives, name="CE former"))
     weigh_by_size(terms, timeline)
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
@@ -146,8 +146,8 @@ def _negatives(model: TKGModel, timeline: Timeline, one_vs_all: int) -> dict[str
     if timeline.num_entities <= one_vs_all:
         return {"negatives": "all"}
     if model.encoder.static_entities:
-        return {"negatives": NEGATIVES_OF_BATCH, "shared": "batch"}
-    return {"negatives": NEGATIVES_OF_QUAD}
+        return {"negatives": NUM_NEGATIVES, "shared": "batch"}
+    return {"negatives": NUM_NEGATIVES}
 
 
 def _learner(

@@ -22,7 +22,7 @@ CLOSED_COLUMNS = f"id, head, rel, tail, valid_from, coalesce(valid_to, {OPEN})"
 # Up to this number of facts, pairs are drawn from a list of all durations.
 SMALL = 50_000
 # Stretches of ids that a sample of a type is taken from.
-_STRETCHES = 100
+_STRETCHES = 50
 
 
 class FactArrays(NamedTuple):
@@ -96,8 +96,9 @@ class FactLookups:
         tail: int | None,
         at: int | None = None,
         revision: int | None = None,
+        limit: int = -1,
     ) -> list[Fact]:
-        """Known facts that match a question.
+        """Known facts that match a question, by id.
 
         Args:
             head: Entity id, or ``None`` if it is asked for.
@@ -105,6 +106,7 @@ class FactLookups:
             tail: Entity id, or ``None`` if it is asked for.
             at: Only facts that hold at this instant; ``None`` for all intervals.
             revision: The revision to look at.
+            limit: Maximum number of facts; -1 for all.
         """
         if head is None and tail is None:
             raise ValueError("one of head and tail must be given (got None for both)")
@@ -116,7 +118,7 @@ class FactLookups:
         if at is not None:
             conditions.append("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)")
             values += [at, at]
-        return sorted(self._facts(" AND ".join(conditions), tuple(values), revision))
+        return sorted(self._facts(f"{' AND '.join(conditions)} LIMIT {int(limit)}", tuple(values), revision))
 
     def intervals(self, head: int, rel: int, tail: int, revision: int | None = None) -> list[Interval]:
         """The intervals of a triple, in order. They are disjoint; one may begin where another ends."""
@@ -155,10 +157,10 @@ class FactLookups:
             return first
         # Places in a power of two, so that they stay where they are while ids are added; up to half of them are empty.
         last = self.connection.execute("SELECT max(entity) FROM members WHERE rel = ? AND side = ?", kind).fetchone()[0]
-        places = np.random.default_rng(kind).integers(0, 1 << int(last).bit_length(), 4 * _STRETCHES)
-        length = -(-size // _STRETCHES)
-        found = [_array(self.connection.execute(sql, (*kind, int(at), length)), 1)[:, 0] for at in places if at <= last]
-        return np.unique(np.concatenate(found[:_STRETCHES]))[:size]
+        drawn = np.random.default_rng(kind).integers(0, 1 << int(last).bit_length(), 4 * _STRETCHES)
+        places, length = drawn[drawn <= last][:_STRETCHES].tolist(), -(-size // _STRETCHES)
+        found = [_array(self.connection.execute(sql, (*kind, at, length)), 1)[:, 0] for at in places]
+        return np.unique(np.concatenate(found))[:size]
 
     def spans(self, rel: int, side: str, now: int, limit: int, revision: int | None = None) -> Ints:
         """``[n, 3]`` entity on a side, beginning and end of at most ``limit`` facts of a relation. An open end is

@@ -16,8 +16,11 @@ from tkg_incremental.live.store import FactStore
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.seeding import make_generator
 
-# At most this number of facts are learnt as ended because the clock moves past their end.
-MAX_EXPIRED = 1_000
+# At most this number of facts are learnt as ended because the clock moves past their end; of a graph with more than
+# MANY_FACTS, where thousands of facts end each day, fewer.
+MAX_EXPIRED, MAX_EXPIRED_OF_MANY = 1_000, 200
+# Graphs with more facts than this are updated from a sample of their facts instead of all of them.
+MANY_FACTS = 300_000
 
 
 class ChangedFacts(NamedTuple):
@@ -69,7 +72,8 @@ def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Te
         "AND g.valid_from <= ? AND (g.valid_to IS NULL OR g.valid_to > ?))"
     )
     found = store.connection.execute(sql, (before.now, after.now, after.now, after.now)).fetchall()
-    found = random.Random(len(found)).sample(found, min(len(found), MAX_EXPIRED))
+    limit = MAX_EXPIRED if store.num_facts <= MANY_FACTS else MAX_EXPIRED_OF_MANY
+    found = random.Random(len(found)).sample(found, min(len(found), limit))
     return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
 
 

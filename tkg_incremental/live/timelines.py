@@ -10,12 +10,9 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.quads import ChangedFacts
+from tkg_incremental.live.quads import MANY_FACTS, ChangedFacts
 from tkg_incremental.live.records import OPEN
 from tkg_incremental.live.store import FactStore
-
-# Graphs with more facts than this are updated from a sample of their facts instead of all of them.
-MAX_WHOLE = 300_000
 
 
 def steps_of_facts(facts: Sequence[np.ndarray], clock: GraphClock) -> Tensor:
@@ -49,7 +46,7 @@ def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts,
     large graph needs. True answers outside of it may be drawn as negatives, with a probability that is negligible."""
     rows = {(*quad, quad[3]) for quad in replay.tolist()}
     for head, rel, tail, _ in torch.cat(changed).tolist():
-        rivals = [*store.answers(head, rel, None)[:200], *store.answers(None, rel, tail)[:200]]
+        rivals = [*store.answers(head, rel, None, limit=200), *store.answers(None, rel, tail, limit=200)]
         for fact in [*store.answers(head, rel, tail), *rivals]:
             until = OPEN if fact.valid_to is None else fact.valid_to
             first = max(fact.valid_from, clock.origin) - clock.origin
@@ -62,6 +59,6 @@ def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts,
 
 def update_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts, replay: Tensor) -> Timeline:
     """What an update learns from: all facts of a graph that is not large."""
-    if store.num_facts <= MAX_WHOLE:
+    if store.num_facts <= MANY_FACTS:
         return whole_timeline(store, clock)
     return partial_timeline(store, clock, changed, replay)

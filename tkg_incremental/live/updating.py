@@ -43,6 +43,8 @@ from tkg_incremental.seeding import make_generator
 
 # A round of learning that adds less than this to the sum of the gate's shares is the last one.
 _STEP = 0.01
+# After this number of rounds that add less, learning ends even if the gate will refuse.
+_PATIENCE = 5
 # Entities whose neighbours are compared before and after, and entities that may be neighbours.
 _PROBED, _OTHERS = 100, 2000
 
@@ -142,11 +144,13 @@ def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
 
 
 def _is_over(reports: Sequence[GateReport], gate: GateSettings) -> bool:
-    """Whether nothing is left to learn, or the gate is passed and another round has not helped."""
+    """Whether nothing is left to learn, or the gate is passed and another round has not helped, or several have not."""
     # The gate would pass with a little to spare.
     tighter = replace(gate, learned=0.99, kept=gate.kept / 10, outranked=(1 + gate.outranked) / 2)
     if judge(reports[-1], tighter).passed:
         return True
     sums = [sum(v for v in (r.learned, r.kept, r.outranked) if not math.isnan(v)) for r in reports]
+    if len(sums) > _PATIENCE and max(sums[-_PATIENCE:]) - max(sums[:-_PATIENCE]) < _STEP:
+        return True
     has_stopped = len(sums) > 1 and sums[-1] - sums[-2] < _STEP
     return has_stopped and judge(reports[-1], gate).passed

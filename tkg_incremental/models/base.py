@@ -12,15 +12,19 @@ from torch import Tensor, nn
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TKGBatch
+from tkg_incremental.models.batch_vectors import ends_of
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder, RowSource
-from tkg_incremental.models.encoding import EncodedBatch, ends_of
+from tkg_incremental.models.encoding import EncodedBatch
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
-from tkg_incremental.ops.scores import all_scores
+from tkg_incremental.ops.scores import all_scores, sampled_scores
 
 if TYPE_CHECKING:
     from tkg_incremental.answers import Answer, AnswerEngine, TimelinePoint
     from tkg_incremental.datasets.base import TKGDataset
+
+# Queries with fewer candidates are scored by one thread.
+_ENTITIES_PER_THREAD = 10_000
 
 
 class TKGModel(nn.Module):
@@ -119,6 +123,19 @@ class TKGModel(nn.Module):
     def score_all(self, quads: Tensor, side: Side, candidates: Tensor) -> Tensor:
         """Every query against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
         return all_scores(self.query_vectors(quads, side), candidates, self.decoder.similarity)
+
+    @torch.no_grad()
+    def score_entities(self, quad: Tensor, side: Side, entities: Tensor) -> Tensor:
+        """One query against some entities, ``[1, 4] × [n] → [n]``. Vectors that are rows of a table are not copied."""
+        table = self.encoder.vectors_by_entity
+        if table is None:
+            return self.score_all(quad, side, self.candidate_vectors(entities, int(quad[0, TIME]))).squeeze(0)
+        # A part for each thread, of equal sizes.
+        parts = torch.get_num_threads() if len(entities) >= _ENTITIES_PER_THREAD else 1
+        padding = entities[-1:].expand(-len(entities) % parts)
+        index = torch.cat([entities, padding]).view(parts, -1)
+        query = self.query_vectors(quad, side).expand(parts, -1).contiguous()
+        return sampled_scores(query, table, index, self.decoder.similarity).flatten()[: len(entities)]
 
     def expand(
         self,

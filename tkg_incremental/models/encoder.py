@@ -11,8 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tkg_incremental.ops import native
 from tkg_incremental.ops.rows import look_up, look_up_few
 from tkg_incremental.ops.shared import SharedTable
+from tkg_incremental.ops.stepwise import Formula, StepTables
 from tkg_incremental.optim.rowwise import gradient_norm, sum_tables
 from tkg_incremental.optim.touched_rows import TouchedRows
 
@@ -49,6 +51,8 @@ class Encoder(nn.Module):
     is_sharded = False
     #: Whether the vectors of entities do not depend on time.
     static_entities = False
+    #: The entity tables of :meth:`formula`; none if there is no kernel in C for the vectors of entities.
+    formula_tables: tuple[str, ...] = ()
     #: Power of the moduli in the nuclear norm and in the temporal smoothness.
     penalty_power = 3
     #: Whether the rows of a new step start as a copy of the last step's rows.
@@ -88,6 +92,10 @@ class Encoder(nn.Module):
         index = torch.cat([order[:size] for size in sizes])
         time = torch.tensor(steps, device=order.device).repeat_interleave(torch.tensor(sizes, device=order.device))
         return self.entity(index, time)
+
+    def formula(self, steps: Tensor) -> Formula:
+        """How the kernels compute the vectors of entities at steps ``[S]`` from :attr:`formula_tables`."""
+        raise NotImplementedError
 
     def add_table(self, name: str, axis: Axis, width: int, unit: bool = False, bound: float | None = None) -> None:
         """Registers a table with one row per entity, relation or step.
@@ -148,6 +156,19 @@ class Encoder(nn.Module):
             return [self.get_parameter(name) for name in names], order
         index = order[: max(sizes)]
         return [self.rows(name, index) for name in names], torch.arange(len(index), device=order.device)
+
+    @property
+    def vectors_by_entity(self) -> Tensor | None:
+        """A table ``[num_entities, hidden_channels]`` of the vectors of entities, if they are parameters that do not
+        depend on time."""
+        return None
+
+    def _known_by_kernel(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor | None:
+        """:meth:`encode_known` by the kernels; :obj:`None` if they cannot do it."""
+        if not native.takes(*map(self.get_parameter, self.formula_tables)):
+            return None
+        tables, order = self.tables_of_known(self.formula_tables, order, sizes)
+        return StepTables(self.formula(torch.tensor(steps)), tables).encode_known(order, sizes)
 
     def uses_whole_tables(self, order: Tensor, sizes: Sequence[int]) -> bool:
         """Whether :meth:`encode_known` may read the entity tables directly, with gradients of the tables' size. That

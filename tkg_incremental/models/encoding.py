@@ -1,8 +1,8 @@
-"""The vectors of a batch: every (entity, time) pair is encoded once, for all terms of the loss."""
+"""Encoded batches: the scores that the terms of a loss learn from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -11,62 +11,20 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
-from tkg_incremental.loader.batch import Candidates, TermBatch, TKGBatch
-from tkg_incremental.loader.pool import CandidatePool
-from tkg_incremental.ops.answers import HEAD, REL, SIDES, TAIL, TIME
+from tkg_incremental.loader.batch import TermBatch, TKGBatch
+from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
+from tkg_incremental.models.stepwise_vectors import StepwiseVectors
+from tkg_incremental.ops.answers import REL, SIDES, TIME
 from tkg_incremental.ops.one_vs_all import Group, one_vs_all_loss
 from tkg_incremental.ops.scores import compare
-from tkg_incremental.ops.shared import Places, SharedTable
+from tkg_incremental.ops.shared import SharedTable
+from tkg_incremental.ops.stepwise import KnownAtSteps
 
 if TYPE_CHECKING:
     from tkg_incremental.models.base import TKGModel
 
 # Rows of one product in one-vs-all losses of static entities: the scores of a block stay in the cache.
 _BLOCK_ROWS = 256
-
-
-def ends_of(quads: Tensor) -> Tensor:
-    """Heads and tails, ``[B, 4] → [B, 2]``. By a stride: a list of columns would be copied to the device each time."""
-    return quads[:, HEAD : TAIL + 1 : TAIL - HEAD]
-
-
-class PoolTable:
-    """Vectors of the members of a candidate pool at the steps of a batch.
-
-    Args:
-        vectors: ``[N, d]``, step after step, members in the order of the pool.
-        first: ``[num_steps]`` where the vectors of a step begin.
-        pool: The pool.
-    """
-
-    def __init__(self, vectors: Tensor, first: Tensor, pool: CandidatePool) -> None:
-        self.vectors, self._first, self._pool = SharedTable(vectors), first, pool
-
-    def places(self, entities: Tensor, time: Tensor) -> Places:
-        """Rows of entities ``[L, K]`` at steps ``[L]``."""
-        return Places(self._pool.position[entities], self._first.index_select(0, time))
-
-
-class PairTable:
-    """Vectors of distinct (entity, time) pairs.
-
-    Args:
-        vectors: ``[N, d]``.
-        keys: ``[N]`` ascending, ``entity × num_steps + time``.
-        num_steps: Number of steps; 1 if entities do not depend on time.
-    """
-
-    def __init__(self, vectors: Tensor, keys: Tensor, num_steps: int) -> None:
-        self.vectors, self._keys, self._num_steps = SharedTable(vectors), keys, num_steps
-
-    def places(self, entities: Tensor, time: Tensor) -> Places:
-        """Rows of entities ``[L, K]`` at steps ``[L]``."""
-        return Places(torch.searchsorted(self._keys, pair_keys(entities, time, self._num_steps).contiguous()))
-
-
-def pair_keys(entities: Tensor, time: Tensor, num_steps: int) -> Tensor:
-    """(entity, time) pairs as integers, ``[L, K], [L] → [L, K]``."""
-    return entities if num_steps == 1 else entities * num_steps + time[:, None]
 
 
 class EncodedBatch:
@@ -85,96 +43,6 @@ class EncodedBatch:
         vectors = BatchVectors(model, batch, timeline)
         #: What each term of the strategy learns from; :obj:`None` for terms without quads in this batch.
         self.terms = [None if term is None else EncodedTerm(vectors, term) for term in batch.terms]
-
-
-class BatchVectors:
-    """The vectors of a batch, encoded when they are first used.
-
-    If the batch scores at least as many candidates as there are pool members at its steps, all of these are encoded;
-    otherwise the distinct pairs that occur are.
-
-    Args:
-        model: The model.
-        batch: The batch.
-        timeline: The graph.
-    """
-
-    def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
-        self.model, self.batch, self.timeline = model, batch, timeline
-        self._num_steps = 1 if model.encoder.static_entities else timeline.num_steps
-
-    def ends(self, quads: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors of heads and tails, ``[B, 4] → 2 × [B, d]``."""
-        table = self._tables[0]
-        head, tail = table.vectors.rows(table.places(ends_of(quads), quads[:, TIME]).rows).unbind(1)
-        return head, tail
-
-    def candidates(self, candidates: Candidates) -> tuple[SharedTable, Places]:
-        """A table of vectors and the rows of each list of candidates."""
-        table = self._tables[1 if candidates.from_pool else 0]
-        return table.vectors, table.places(candidates.entities, candidates.time)
-
-    @cached_property
-    def _tables(self) -> tuple[PoolTable | PairTable, PoolTable | PairTable]:
-        """The table of heads and tails, and the table of candidates."""
-        pool, model = self.batch.pool, self.model
-        steps, sizes = self._pool_sizes()
-        drawn = sum(term.candidates.entities.numel() for term in self.batch if term.candidates is not None)
-        if not model.encoder.encodes_together or sum(sizes) > drawn + 2 * len(self.batch):
-            pairs = self._encode_pairs(self._distinct_pairs(with_pool=True))
-            return pairs, pairs
-        if pool.has_all or model.is_frozen:
-            members = self._pool_table(*model.encode_pool(pool.entities, steps, sizes), steps)
-            return members if pool.has_all else self._encode_pairs(self._distinct_pairs(with_pool=False)), members
-        # One look-up for the pool and for heads and tails, so that each parameter has a single gradient.
-        keys = self._distinct_pairs(with_pool=False)
-        listed = pool.entities[: max(sizes)]
-        entities, position = torch.unique(torch.cat([listed, keys // self._num_steps]), return_inverse=True)
-        member, end = position.split([len(listed), len(keys)])
-        others = torch.ones_like(entities, dtype=torch.bool).index_fill_(0, member, False).nonzero().squeeze(1)
-        subset = model.encoder.subset(entities)
-        ends = PairTable(subset.entity(end, keys % self._num_steps), keys, self._num_steps)
-        vectors = subset.encode_known(torch.cat([member, others]), steps, sizes)
-        return ends, self._pool_table(vectors, [0, *accumulate(sizes[:-1])], steps)
-
-    def _pool_table(self, vectors: Tensor, begins: list[int], steps: list[int]) -> PoolTable:
-        device = self.timeline.device
-        first = torch.full((self.timeline.num_steps,), begins[0], device=device)
-        if self._num_steps > 1:
-            first[torch.tensor(steps, device=device)] = torch.tensor(begins, device=device)
-        return PoolTable(vectors, first, self.batch.pool)
-
-    def _pool_sizes(self) -> tuple[list[int], list[int]]:
-        """The steps at which the pool would be encoded, and the number of its members to encode at each."""
-        pool = self.batch.pool
-        steps = torch.unique(torch.cat([term.quads[:, TIME] for term in self.batch]))
-        needed = pool.num_known.clamp(min=1)
-        if pool.has_all:
-            # Heads, tails and candidates that were not drawn may be entities that are not known at their step.
-            for entities, time in self._not_drawn():
-                last = pool.position[entities].amax(1) + 1
-                needed = needed.scatter_reduce(0, time, last, "amax")
-        at, sizes = torch.stack([steps, needed[steps]]).tolist()
-        return (at[-1:], [max(sizes)]) if self._num_steps == 1 else (at, sizes)
-
-    def _distinct_pairs(self, with_pool: bool) -> Tensor:
-        """Keys of the pairs of heads, tails and candidates; those drawn from the pool only if wanted."""
-        pairs = list(self._not_drawn())
-        if with_pool:
-            drawn = [term.candidates for term in self.batch if term.candidates is not None]
-            pairs += [(candidates.entities, candidates.time) for candidates in drawn if candidates.from_pool]
-        return torch.unique(torch.cat([pair_keys(*each, self._num_steps).flatten() for each in pairs]))
-
-    def _not_drawn(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Entities ``[L, K]`` and steps ``[L]`` of heads, tails and candidates that are not from the pool."""
-        for term in self.batch:
-            yield ends_of(term.quads), term.quads[:, TIME]
-            if term.candidates is not None and not term.candidates.from_pool:
-                yield term.candidates.entities, term.candidates.time
-
-    def _encode_pairs(self, keys: Tensor) -> PairTable:
-        vectors = self.model.encoder.entity(keys // self._num_steps, keys % self._num_steps)
-        return PairTable(vectors, keys, self._num_steps)
 
 
 class EncodedTerm:
@@ -229,10 +97,7 @@ class EncodedTerm:
         if drawn is None:
             raise RuntimeError("this term has drawn no candidates: its draw() must return some")
         true = self.true_scores  # before the table goes on: its gradient is summed along the way back
-        table, places = self._vectors.candidates(drawn)
-        if drawn.list_of_query is not None:
-            places = places.lists(drawn.list_of_query)
-        scores = table.sampled_scores(self.query, places, self.model.decoder.similarity)
+        scores = self._vectors.scores(self.query, drawn, self.model.decoder.similarity)
         if drawn.mask is not None:
             scores = scores.masked_fill(drawn.mask, -torch.inf)
         return torch.cat([true[:, None], scores], dim=1)
@@ -240,7 +105,11 @@ class EncodedTerm:
     def one_vs_all_loss(self, scale: float = 1.0) -> Tensor:
         """``scale`` times the cross-entropy against all entities known at each quad's time, summed over both queries of
         all quads."""
-        line, quads = self._vectors.timeline, self.quads
+        line, quads, stepwise = self._vectors.timeline, self.quads, self._vectors.stepwise
+        if stepwise is not None and stepwise.has_whole_tables:
+            true, groups = self.true_scores, self._groups_of_steps(stepwise)  # scores before the tables go on
+            known = stepwise.tables.known(line.order)
+            return self._loss_of_groups(known, true, groups, line.column_of.__getitem__, scale)
         table, first, groups = self._known_table()
         head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
         self.ends = head, tail
@@ -277,7 +146,7 @@ class EncodedTerm:
 
     def _loss_of_groups(
         self,
-        vectors: Tensor,
+        vectors: Tensor | KnownAtSteps,
         true: Tensor,
         groups: list[Group],
         place_of: Callable[[Tensor], Tensor],
@@ -286,7 +155,7 @@ class EncodedTerm:
         """Cross-entropy of both queries against groups of candidates, other true answers left out.
 
         Args:
-            vectors: ``[N, d]`` vectors of candidates.
+            vectors: ``[N, d]`` vectors of candidates, or entities at the steps of the groups.
             true: ``[2B]`` scores of the true answers.
             groups: Quads and their candidates.
             place_of: Places of entities among the candidates of a group, ``[n] → [n]``, -1 for one that is none.
@@ -302,6 +171,13 @@ class EncodedTerm:
             masks.append((row, column))
         query = self.query.view(2, len(self.quads), -1)
         return one_vs_all_loss(query, vectors, true.view(2, -1), groups, masks, self.model.decoder.similarity, scale)
+
+    def _groups_of_steps(self, stepwise: StepwiseVectors) -> list[Group]:
+        """The quads of each step with the entities known then."""
+        steps, counts = torch.unique_consecutive(self.quads[:, TIME], return_counts=True)
+        known = self._vectors.timeline.num_known[steps]
+        columns = torch.stack([counts.cumsum(0) - counts, counts.cumsum(0), stepwise.numbers(steps), known], 1)
+        return [Group(slice(begin, end), number, width) for begin, end, number, width in columns.tolist()]
 
     def _known_table(self) -> tuple[SharedTable, Tensor, list[Group]]:
         """Vectors of all known entities, where each quad's candidates begin ``[B]``, and quads with their candidates

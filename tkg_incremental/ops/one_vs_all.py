@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import Similarity, all_scores
+from tkg_incremental.ops.stepwise import KnownAtSteps
 
 
 class Group(NamedTuple):
@@ -18,7 +19,8 @@ class Group(NamedTuple):
 
     Args:
         rows: The queries.
-        start: First row of the table that is a candidate.
+        start: First row of the table that is a candidate; for :class:`~tkg_incremental.ops.stepwise.KnownAtSteps`, the
+            number of the step.
         width: Number of candidates.
         limits: ``[n]`` number of candidates of each query, if some of them have fewer; :obj:`None` otherwise.
     """
@@ -31,7 +33,7 @@ class Group(NamedTuple):
 
 def one_vs_all_loss(
     query: Tensor,
-    table: Tensor,
+    table: Tensor | KnownAtSteps,
     positive: Tensor,
     groups: Sequence[Group],
     masks: Sequence[tuple[Tensor, Tensor]],
@@ -43,7 +45,7 @@ def one_vs_all_loss(
 
     Args:
         query: ``[S, B, d]`` query vectors of ``S`` sides.
-        table: ``[N, d]`` vectors of candidates.
+        table: ``[N, d]`` vectors of candidates, or entities whose vectors are computed group by group.
         positive: ``[S, B]`` scores of the true answers.
         groups: Queries and their candidates, by ascending rows.
         masks: For each side, (row, column) pairs that do not count, the true answers, by ascending row; a column
@@ -51,7 +53,42 @@ def one_vs_all_loss(
         similarity: How queries and candidates are compared.
         scale: A factor. Given here, it costs nothing; a product with the loss is another walk over all gradients.
     """
-    return _OneVsAll.apply(query, table, positive, groups, masks, similarity, scale)
+    if isinstance(table, Tensor):
+        return _OneVsAll.apply(query, positive, groups, masks, similarity, scale, _RowsOfTable, table)
+    return _OneVsAll.apply(
+        table.in_order(query), positive, groups, masks, similarity, scale, table.walk, *table.tensors
+    )
+
+
+class _Walk(Protocol):
+    """The candidates of one group after the other."""
+
+    #: The gradients of the tensors that candidates come from.
+    gradients: list[Tensor]
+
+    def enter(self, start: int, size: int) -> tuple[Tensor, Tensor, bool]:
+        """The vectors of a group ``[size, d]``, the buffer of their gradient, and whether to add to it."""
+        ...
+
+    def leave(self, start: int, size: int) -> None:
+        """The gradient of the group is complete."""
+        ...
+
+
+class _RowsOfTable:
+    """Candidates that are rows of a table."""
+
+    def __init__(self, tensors: Sequence[Tensor], groups: Sequence[Group]) -> None:
+        (self._table,) = tensors
+        # Groups that share candidates add to their gradient; the others write it.
+        self._add = len({group.start for group in groups}) < len(groups)
+        self.gradients = [torch.zeros_like(self._table) if self._add else torch.empty_like(self._table)]
+
+    def enter(self, start: int, size: int) -> tuple[Tensor, Tensor, bool]:
+        return self._table[start : start + size], self.gradients[0][start : start + size], self._add
+
+    def leave(self, start: int, size: int) -> None:
+        pass
 
 
 class _OneVsAll(torch.autograd.Function):
@@ -64,23 +101,22 @@ class _OneVsAll(torch.autograd.Function):
     def forward(
         ctx: Any,
         query: Tensor,
-        table: Tensor,
         positive: Tensor,
         groups: Sequence[Group],
         masks: Sequence[tuple[Tensor, Tensor]],
         similarity: Similarity,
         scale: float,
+        walk_of: Callable[[Sequence[Tensor], Sequence[Group]], _Walk],
+        *tensors: Tensor,
     ) -> Tensor:
         sides, width = len(masks), query.size(-1)
         grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
-        # Groups that share candidates add to their gradient; the others write it.
-        shared = len({group.start for group in groups}) < len(groups)
-        grad_table = torch.zeros_like(table) if shared else torch.empty_like(table)
+        walk = walk_of(tensors, groups)
         loss = positive.new_zeros(())
         bounds = torch.tensor([0, *(group.rows.stop for group in groups)], device=query.device)
         mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
         for number, (rows, start, size, limits) in enumerate(groups):
-            candidates, grad_candidates = table[start : start + size], grad_table[start : start + size]
+            candidates, grad_candidates, add = walk.enter(start, size)
             count = rows.stop - rows.start
             # The queries of all sides in one product.
             vectors, true = query[:, rows].reshape(-1, width), positive[:, rows].reshape(-1)
@@ -98,9 +134,10 @@ class _OneVsAll(torch.autograd.Function):
             loss += (total.log() + peak - true).sum()
             grad_positive[:, rows] = ((true - peak).exp() / total - 1).mul_(scale).view(sides, count)
             factor = scale / total
-            by_query = _gradients(scores, factor, vectors, candidates, distance, similarity, grad_candidates, shared)
+            by_query = _gradients(scores, factor, vectors, candidates, distance, similarity, grad_candidates, add)
             grad_query[:, rows] = by_query.view(sides, count, width)
-        ctx.save_for_backward(grad_query, grad_table, grad_positive)
+            walk.leave(start, size)
+        ctx.save_for_backward(grad_query, grad_positive, *walk.gradients)
         return loss * scale
 
     @staticmethod
@@ -110,7 +147,8 @@ class _OneVsAll(torch.autograd.Function):
         if grad.device.type != "cpu" or grad != 1:  # to read it would wait for the device
             for gradient in gradients:
                 gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
-        return *gradients, None, None, None, None
+        grad_query, grad_positive, *others = gradients
+        return grad_query, grad_positive, None, None, None, None, None, *others
 
 
 def masked_softmax(scores: Tensor, true: Tensor, masked: Tensor) -> tuple[Tensor, Tensor]:

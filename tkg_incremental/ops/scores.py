@@ -59,9 +59,9 @@ def with_sampled_scores(
 
     The table's gradient is added to that of whatever goes on with it, in place, where the kernels do the work.
     """
-    if similarity in _KINDS and native.takes(query, table, index):
+    if similarity in KINDS and native.takes(query, table, index):
         first = index.new_zeros(len(index)) if first is None else first
-        return _Sampled.apply(table, query, index, first, _KINDS[similarity])
+        return _Sampled.apply(table, query, index, first, KINDS[similarity])
     index = index if first is None else index + first[:, None]
     return table, _sampled_in_torch(query, table, index, similarity)
 
@@ -77,7 +77,7 @@ def _sampled_in_torch(query: Tensor, table: Tensor, index: Tensor, similarity: S
     return compare(query.unsqueeze(1), F.embedding(index, table), similarity)
 
 
-_KINDS = {"dot": 0, "l1": 1}
+KINDS = {"dot": 0, "l1": 1}
 
 
 class _Sampled(torch.autograd.Function):

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
-from tkg_incremental.ops import native
+from tkg_incremental.ops.stepwise import Formula
 
 Layout = Literal["tie", "paper"]
 
@@ -45,6 +45,8 @@ class DiachronicEncoder(Encoder):
         layout: ``"tie"``, the temporal channels first, as in the released TIE code; or ``"paper"``, the temporal
             channels of each half first, as in the paper.
     """
+
+    formula_tables = ("entity_vectors", "frequency", "phase")
 
     def __init__(
         self,
@@ -90,12 +92,15 @@ class DiachronicEncoder(Encoder):
         return torch.cat([moving, still], dim=-1)
 
     def encode_known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        names = ("entity_vectors", "frequency", "phase")
-        if native.takes(*map(self.get_parameter, names)):
-            tables, order = self.tables_of_known(names, order, sizes)
-            return self._lay_out(_KnownFromTables.apply(*tables, order, steps, sizes))
+        vectors = self._known_by_kernel(order, steps, sizes)
+        if vectors is not None:
+            return vectors
         index = order[: max(sizes)]  # one and the same for all tables: what is far away comes with one question
-        return self._lay_out(_Known.apply(*(self.rows(name, index) for name in names), steps, sizes))
+        return self._lay_out(_Known.apply(*(self.rows(name, index) for name in self.formula_tables), steps, sizes))
+
+    def formula(self, steps: Tensor) -> Formula:
+        columns = None if self.layout == "tie" else self._lay_out(torch.arange(self.hidden_channels)[None])[0]
+        return Formula("diachronic", steps, columns=columns)
 
     def _lay_out(self, vectors: Tensor) -> Tensor:
         """Brings vectors whose temporal channels stand first, ``[n, d]``, into the order of the layout."""
@@ -116,36 +121,6 @@ def _interleave(moving: Tensor, still: Tensor) -> Tensor:
 def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
     half = x.size(-1) // 2  # unlike `chunk`, two parts even if there are no channels
     return x[..., :half], x[..., half:]
-
-
-class _KnownFromTables(torch.autograd.Function):
-    # Straight from the tables, and the gradients straight into theirs.
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        vectors: Tensor,
-        frequency: Tensor,
-        phase: Tensor,
-        order: Tensor,
-        steps: Sequence[int],
-        sizes: Sequence[int],
-    ) -> Tensor:
-        when = torch.tensor([list(steps), list(sizes)])
-        ctx.save_for_backward(vectors, frequency, phase, order, when)
-        out = vectors.new_empty(sum(sizes), vectors.size(1))
-        widths = vectors.size(1), frequency.size(1)
-        native.call("diachronic_vectors", vectors, frequency, phase, order, *when, len(steps), *widths, out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        *tables, order, when = ctx.saved_tensors
-        gradients = [torch.empty_like(table) for table in tables]
-        sizes = when.size(1), len(order), tables[0].size(1), tables[1].size(1)
-        native.call("diachronic_gradients", *tables, order, *when, *sizes, grad.contiguous(), *gradients)
-        return *gradients, None, None, None
 
 
 class _Known(torch.autograd.Function):

@@ -9,10 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tkg_incremental.models.encoder import Encoder
-from tkg_incremental.ops import native
-
-# Number of parts of a sum over entities, which threads divide.
-_PARTS = 64
+from tkg_incremental.ops.stepwise import Formula
 
 
 class HyperplaneEncoder(Encoder):
@@ -32,6 +29,8 @@ class HyperplaneEncoder(Encoder):
         hidden_channels: Width of the vectors.
         generator: Source of the initial values.
     """
+
+    formula_tables = ("entity_vectors",)
 
     def __init__(
         self,
@@ -56,41 +55,22 @@ class HyperplaneEncoder(Encoder):
         return self._project(self.rows("relation_vectors", index), time)
 
     def encode_known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        normals = F.normalize(self.rows("normals", torch.tensor(steps, device=order.device)), dim=-1)
-        if native.takes(self.get_parameter("entity_vectors"), normals):
-            (table,), order = self.tables_of_known(["entity_vectors"], order, sizes)
-            return _KnownFromTables.apply(table, normals, order, sizes)
+        vectors = self._known_by_kernel(order, steps, sizes)
+        if vectors is not None:
+            return vectors
+        normals = self._normals(torch.tensor(steps, device=order.device))
         return _Known.apply(self.rows("entity_vectors", order[: max(sizes)]), normals, sizes)
 
+    def formula(self, steps: Tensor) -> Formula:
+        return Formula("hyperplane", steps, self._normals(steps))
+
+    def _normals(self, time: Tensor) -> Tensor:
+        return F.normalize(self.rows("normals", time), dim=-1)
+
     def _project(self, vectors: Tensor, time: Tensor) -> Tensor:
-        normal = F.normalize(self.rows("normals", time), dim=-1)
+        normal = self._normals(time)
         along = (vectors * normal).sum(-1, keepdim=True)
         return vectors - along * normal
-
-
-class _KnownFromTables(torch.autograd.Function):
-    # Straight from the table, and the gradient straight into its own.
-
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, normals: Tensor, order: Tensor, sizes: Sequence[int]) -> Tensor:
-        normals, lengths = normals.contiguous(), torch.tensor(sizes)
-        ctx.save_for_backward(table, normals, order, lengths)
-        out = table.new_empty(sum(sizes), table.size(1))
-        native.call("hyperplane_vectors", table, normals, order, lengths, len(sizes), max(sizes), table.size(1), out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        table, normals, order, lengths = ctx.saved_tensors
-        grad_table, grad_normals = torch.empty_like(table), normals.new_zeros(_PARTS, *normals.shape)
-        sizes = len(lengths), len(order), table.size(1)
-        native.call(
-            "hyperplane_gradients",
-            *(table, normals, order, lengths, *sizes),
-            *(grad.contiguous(), grad_table, grad_normals, _PARTS),
-        )
-        return grad_table, grad_normals.sum(0), None, None
 
 
 class _Known(torch.autograd.Function):

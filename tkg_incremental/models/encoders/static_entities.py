@@ -28,6 +28,10 @@ class StaticEntityEncoder(Encoder):
     #: A step that is added starts with the row of the last step before it.
     copies_last_step = True
 
+    @property
+    def vectors_by_entity(self) -> Tensor | None:
+        return self.get_parameter("entity_vectors") if self._source is None and not self.is_sharded else None
+
     def entity(self, index: Tensor, time: Tensor) -> Tensor:
         index, _ = torch.broadcast_tensors(index, time)
         return self.rows("entity_vectors", index)

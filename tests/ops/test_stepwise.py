@@ -1,0 +1,121 @@
+"""Scores, losses and gradients of the kernels that go step by step are those of the functions in torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental.loader import CandidatePool, NegativeSampler, TermBatch, TKGBatch
+from tkg_incremental.models import DE, HyTE, TKGModel
+from tkg_incremental.models.stepwise_vectors import StepwiseVectors
+from tkg_incremental.ops import native
+from tkg_incremental.strategies.terms import cross_entropy
+
+pytestmark = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
+
+LINE = SyntheticTKG(num_entities=40, num_relations=3, num_steps=9).timeline
+QUADS = LINE.observed.between(2, 8).sample(50, torch.Generator().manual_seed(0))
+QUADS = QUADS[torch.argsort(QUADS[:, 3], stable=True)]
+MODELS = {
+    "DE": lambda: DE(40, 3, 9, 12),
+    "DE paper": lambda: DE(40, 3, 9, 12, layout="paper"),
+    "DE distmult": lambda: DE(40, 3, 9, 70, decoder="distmult", temporal_share=0.95),  # more than one chunk of channels
+    "HyTE": lambda: HyTE(40, 3, 9, 12),
+}
+Found = list[Tensor]
+
+
+def make(name: str) -> TKGModel:
+    torch.manual_seed(0)
+    return MODELS[name]()
+
+
+def loss_and_gradients(model: TKGModel, terms: list[TermBatch], pool: CandidatePool) -> Found:
+    """The sum of the terms' losses, and the gradients of all tables."""
+    model.zero_grad()
+    encoded = model.encode(TKGBatch(terms, pool), LINE)
+    losses = []
+    for term in encoded.terms:
+        assert term is not None
+        losses.append(cross_entropy(term, 0.01) + term.scores().sigmoid().sum())
+    loss = torch.stack(losses).sum()
+    loss.backward()
+    gradients = [table.grad for table in model.parameters()]
+    dense = [each.to_dense() if each.is_sparse else each for each in gradients if each is not None]
+    assert len(dense) == len(gradients)
+    return [loss.detach(), *(each.clone() for each in dense)]
+
+
+def in_torch(model: TKGModel, terms: list[TermBatch], pool: CandidatePool) -> Found:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "_KERNELS", None)
+        assert not StepwiseVectors.can_encode(model)
+        return loss_and_gradients(model, terms, pool)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["whole tables", "some rows"])
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("shared", [False, True], ids=["own lists", "shared lists"])
+@pytest.mark.parametrize("name", MODELS)
+def test_sampled(name: str, shared: bool, stride: int, sparse: bool) -> None:
+    model = make(name)
+    model.encoder.sparse_gradients = sparse
+    assert StepwiseVectors.can_encode(model)
+    sampler, generator = NegativeSampler(LINE, CandidatePool(LINE, stride)), torch.Generator().manual_seed(1)
+    # One term of many steps and few lists, and one of a single step with many.
+    terms = [
+        TermBatch(quads, sampler.draw(quads, count, generator, shared))
+        for quads, count in ((QUADS, 7), (LINE.observed.at(8), 30))
+    ]
+    wanted = in_torch(model, terms, sampler.pool)
+    for found, want in zip(loss_and_gradients(model, terms, sampler.pool), wanted, strict=True):
+        torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["whole tables", "some rows"])
+@pytest.mark.parametrize("name", MODELS)
+def test_one_vs_all(name: str, sparse: bool) -> None:
+    model = make(name)
+    model.encoder.sparse_gradients = sparse
+    terms, pool = [TermBatch(QUADS), TermBatch(LINE.observed.at(3))], CandidatePool(LINE)
+    wanted = in_torch(model, terms, pool)
+    for found, want in zip(loss_and_gradients(model, terms, pool), wanted, strict=True):
+        torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_same_bits_with_any_number_of_threads(name: str) -> None:
+    model, sampler = make(name), NegativeSampler(LINE)
+    terms = [TermBatch(QUADS, sampler.draw(QUADS, 9, torch.Generator().manual_seed(2)))]
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            encoded = model.encode(TKGBatch(terms, sampler.pool), LINE).terms[0]
+            assert encoded is not None
+            logits = encoded.logits()
+            table = model.encoder.get_parameter("entity_vectors")
+            found.append((logits, torch.autograd.grad(logits.square().sum(), table)[0]))
+    finally:
+        torch.set_num_threads(before)
+    for logits, gradient in found[1:]:
+        assert torch.equal(logits, found[0][0])
+        assert torch.equal(gradient, found[0][1])
+
+
+def test_a_use_without_gradient_changes_nothing() -> None:
+    model, sampler = make("HyTE"), NegativeSampler(LINE)
+    drawn = sampler.draw(QUADS, 4, torch.Generator().manual_seed(0))
+    first, second = model.encode(TKGBatch([TermBatch(QUADS, drawn)] * 2, sampler.pool), LINE).terms
+    assert first is not None
+    assert second is not None
+    first.logits()  # hands the tables on, and is not part of the loss
+    second.logits().sum().backward()
+    found = model.encoder.get_parameter("entity_vectors").grad
+    model.zero_grad()
+    (alone,) = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms
+    assert alone is not None
+    alone.logits().sum().backward()
+    torch.testing.assert_close(found, model.encoder.get_parameter("entity_vectors").grad)

@@ -1,0 +1,182 @@
+"""The vectors of a batch: every (entity, time) pair is encoded once, for all terms of the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data.timeline import Timeline
+from tkg_incremental.loader.batch import Candidates, TKGBatch
+from tkg_incremental.loader.pool import CandidatePool
+from tkg_incremental.models.stepwise_vectors import StepwiseVectors
+from tkg_incremental.ops.answers import HEAD, TAIL, TIME
+from tkg_incremental.ops.scores import Similarity
+from tkg_incremental.ops.shared import Places, SharedTable
+
+if TYPE_CHECKING:
+    from tkg_incremental.models.base import TKGModel
+
+
+def ends_of(quads: Tensor) -> Tensor:
+    """Heads and tails, ``[B, 4] → [B, 2]``. By a stride: a list of columns would be copied to the device each time."""
+    return quads[:, HEAD : TAIL + 1 : TAIL - HEAD]
+
+
+class PoolTable:
+    """Vectors of the members of a candidate pool at the steps of a batch.
+
+    Args:
+        vectors: ``[N, d]``, step after step, members in the order of the pool.
+        first: ``[num_steps]`` where the vectors of a step begin.
+        pool: The pool.
+    """
+
+    def __init__(self, vectors: Tensor, first: Tensor, pool: CandidatePool) -> None:
+        self.vectors, self._first, self._pool = SharedTable(vectors), first, pool
+
+    def places(self, entities: Tensor, time: Tensor) -> Places:
+        """Rows of entities ``[L, K]`` at steps ``[L]``."""
+        return Places(self._pool.position[entities], self._first.index_select(0, time))
+
+
+class PairTable:
+    """Vectors of distinct (entity, time) pairs.
+
+    Args:
+        vectors: ``[N, d]``.
+        keys: ``[N]`` ascending, ``entity × num_steps + time``.
+        num_steps: Number of steps; 1 if entities do not depend on time.
+    """
+
+    def __init__(self, vectors: Tensor, keys: Tensor, num_steps: int) -> None:
+        self.vectors, self._keys, self._num_steps = SharedTable(vectors), keys, num_steps
+
+    def places(self, entities: Tensor, time: Tensor) -> Places:
+        """Rows of entities ``[L, K]`` at steps ``[L]``."""
+        return Places(torch.searchsorted(self._keys, pair_keys(entities, time, self._num_steps).contiguous()))
+
+
+def pair_keys(entities: Tensor, time: Tensor, num_steps: int) -> Tensor:
+    """(entity, time) pairs as integers, ``[L, K], [L] → [L, K]``."""
+    return entities if num_steps == 1 else entities * num_steps + time[:, None]
+
+
+class BatchVectors:
+    """The vectors of a batch, encoded when they are first used.
+
+    Three ways give the same vectors. With kernels in C for the model, they are computed step after step. Otherwise, if
+    the batch scores at least as many candidates as there are pool members at its steps, all of these are encoded; else
+    the distinct pairs that occur are.
+
+    Args:
+        model: The model.
+        batch: The batch.
+        timeline: The graph.
+    """
+
+    def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
+        self.model, self.batch, self.timeline = model, batch, timeline
+        self._num_steps = 1 if model.encoder.static_entities else timeline.num_steps
+
+    @cached_property
+    def stepwise(self) -> StepwiseVectors | None:
+        """The vectors step after step, if that is the way."""
+        if not StepwiseVectors.can_encode(self.model) or (self.model.is_frozen and self._uses_pool):
+            return None  # a frozen model keeps the vectors of the pool
+        return StepwiseVectors(self.model, self.batch, self.timeline)
+
+    def ends(self, quads: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors of heads and tails, ``[B, 4] → 2 × [B, d]``."""
+        if self.stepwise is not None:
+            head, tail = self.stepwise.ends(quads).unbind(1)
+            return head, tail
+        table = self._tables[0]
+        head, tail = table.vectors.rows(table.places(ends_of(quads), quads[:, TIME]).rows).unbind(1)
+        return head, tail
+
+    def scores(self, query: Tensor, candidates: Candidates, similarity: Similarity) -> Tensor:
+        """Scores of candidates, ``[2B, d] → [2B, K]``."""
+        if self.stepwise is not None:
+            return self.stepwise.scores(query, candidates, similarity)
+        table, places = self.candidates(candidates)
+        if candidates.list_of_query is not None:
+            places = places.lists(candidates.list_of_query)
+        return table.sampled_scores(query, places, similarity)
+
+    def candidates(self, candidates: Candidates) -> tuple[SharedTable, Places]:
+        """A table of vectors and the rows of each list of candidates."""
+        table = self._tables[1 if candidates.from_pool else 0]
+        return table.vectors, table.places(candidates.entities, candidates.time)
+
+    @cached_property
+    def _uses_pool(self) -> bool:
+        """Whether the members of the pool are encoded at all steps of the batch."""
+        drawn = sum(term.candidates.entities.numel() for term in self.batch if term.candidates is not None)
+        return self.model.encoder.encodes_together and sum(self._pool_sizes[1]) <= drawn + 2 * len(self.batch)
+
+    @cached_property
+    def _tables(self) -> tuple[PoolTable | PairTable, PoolTable | PairTable]:
+        """The table of heads and tails, and the table of candidates."""
+        pool, model = self.batch.pool, self.model
+        steps, sizes = self._pool_sizes
+        if not self._uses_pool:
+            pairs = self._encode_pairs(self._distinct_pairs(with_pool=True))
+            return pairs, pairs
+        if pool.has_all or model.is_frozen:
+            members = self._pool_table(*model.encode_pool(pool.entities, steps, sizes), steps)
+            return members if pool.has_all else self._encode_pairs(self._distinct_pairs(with_pool=False)), members
+        # One look-up for the pool and for heads and tails, so that each parameter has a single gradient.
+        keys = self._distinct_pairs(with_pool=False)
+        listed = pool.entities[: max(sizes)]
+        entities, position = torch.unique(torch.cat([listed, keys // self._num_steps]), return_inverse=True)
+        member, end = position.split([len(listed), len(keys)])
+        others = torch.ones_like(entities, dtype=torch.bool).index_fill_(0, member, False).nonzero().squeeze(1)
+        subset = model.encoder.subset(entities)
+        ends = PairTable(subset.entity(end, keys % self._num_steps), keys, self._num_steps)
+        vectors = subset.encode_known(torch.cat([member, others]), steps, sizes)
+        return ends, self._pool_table(vectors, [0, *accumulate(sizes[:-1])], steps)
+
+    def _pool_table(self, vectors: Tensor, begins: list[int], steps: list[int]) -> PoolTable:
+        device = self.timeline.device
+        first = torch.full((self.timeline.num_steps,), begins[0], device=device)
+        if self._num_steps > 1:
+            first[torch.tensor(steps, device=device)] = torch.tensor(begins, device=device)
+        return PoolTable(vectors, first, self.batch.pool)
+
+    @cached_property
+    def _pool_sizes(self) -> tuple[list[int], list[int]]:
+        """The steps at which the pool would be encoded, and the number of its members to encode at each."""
+        pool = self.batch.pool
+        steps = torch.unique(torch.cat([term.quads[:, TIME] for term in self.batch]))
+        needed = pool.num_known.clamp(min=1)
+        if pool.has_all:
+            # Heads, tails and candidates that were not drawn may be entities that are not known at their step.
+            for entities, time in self._not_drawn():
+                last = pool.position[entities].amax(1) + 1
+                needed = needed.scatter_reduce(0, time, last, "amax")
+        at, sizes = torch.stack([steps, needed[steps]]).tolist()
+        return (at[-1:], [max(sizes)]) if self._num_steps == 1 else (at, sizes)
+
+    def _distinct_pairs(self, with_pool: bool) -> Tensor:
+        """Keys of the pairs of heads, tails and candidates; those drawn from the pool only if wanted."""
+        pairs = list(self._not_drawn())
+        if with_pool:
+            drawn = [term.candidates for term in self.batch if term.candidates is not None]
+            pairs += [(candidates.entities, candidates.time) for candidates in drawn if candidates.from_pool]
+        return torch.unique(torch.cat([pair_keys(*each, self._num_steps).flatten() for each in pairs]))
+
+    def _not_drawn(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Entities ``[L, K]`` and steps ``[L]`` of heads, tails and candidates that are not from the pool."""
+        for term in self.batch:
+            yield ends_of(term.quads), term.quads[:, TIME]
+            if term.candidates is not None and not term.candidates.from_pool:
+                yield term.candidates.entities, term.candidates.time
+
+    def _encode_pairs(self, keys: Tensor) -> PairTable:
+        vectors = self.model.encoder.entity(keys // self._num_steps, keys % self._num_steps)
+        return PairTable(vectors, keys, self._num_steps)
