@@ -61,7 +61,7 @@ def test_without_patience_the_last_epoch_counts() -> None:
     stopping = EarlyStopping(patience=None)
     for epoch, value in enumerate([3.0, 1.0, 2.0], start=1):
         assert stopping.update(value, epoch)
-        assert not stopping.is_over(epoch)
+        assert not stopping.is_over()
     assert (stopping.best, stopping.best_epoch) == (2.0, 3)
 
 

@@ -168,7 +168,8 @@ def _incomplete(path: Path, line: int | None, fields: Sequence[str], places: Map
     if "time" not in places and "start" not in places:
         missing.append("time (or start and end)")
     header = short(" | ".join(fields), 200)
-    problem = f"{_EXPECTED}; not found: {', '.join(missing)}. Name them with columns={{'head': …}} (got {header!r})"
+    remedy = "Name them with columns={'head': …}, on the command line --columns head=…,rel=…,tail=…"
+    problem = f"{_EXPECTED}; not found: {', '.join(missing)}. {remedy} (got {header!r})"
     return DataError(path, line, problem)
 
 
