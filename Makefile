@@ -10,7 +10,7 @@ FUZZ_EXAMPLES ?= 2000
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 TORCH := $(shell sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints.txt)
-EXTRAS := dev,docs,export,report,tensorboard,yaml
+EXTRAS := dev,docs,export,parquet,report,tensorboard,yaml
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 PIP_DEPENDENCIES := setup.cfg setup.py pyproject.toml constraints.txt $(wildcard tkg_incremental/ops/native/*.[ch])
@@ -65,8 +65,10 @@ docs: $(STAMP)  ## Build the documentation into docs/_build/html; warnings are e
 	$(PY) -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	$(PY) -m sphinx -W --keep-going -q -b doctest -d docs/_build/doctrees docs docs/_build/doctest
 
+# A whole run includes the audit of erasures, which fails if something is left.
 bench: $(BENCH_STAMP)  ## Run the benchmarks
 	$(PY) -m benchmarks $(ARGS)
+	$(if $(ARGS),,$(PY) -m benchmarks.erasure_audit)
 
 fuzz: $(STAMP)  ## Run the property-based tests with many more examples
 	$(PY) -c 'import sys, pytest; from hypothesis import settings; \

@@ -28,6 +28,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -69,7 +70,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class MutantFinder(importlib.abc.MetaPathFinder):
-    """Import hook for one module.
+    """Import hook for one module, and the pytest plugin that installs it.
 
     Args:
         path: Its file.
@@ -77,8 +78,12 @@ class MutantFinder(importlib.abc.MetaPathFinder):
     """
 
     def __init__(self, path: Path, source: str) -> None:
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        self.name, self.path, self.source = ".".join(parts), path, source
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        self.name, self.path, self.source = name.removesuffix(".__init__"), path, source
+
+    def pytest_sessionstart(self) -> None:
+        # Before the hook of pytest, which rewrites modules whose doctests are asked for.
+        sys.meta_path.insert(0, self)
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> Any:
         if fullname != self.name:
@@ -201,8 +206,8 @@ def run_mutant(path: Path, mutant: Mutant, tests: Sequence[str]) -> int:
     def work() -> int:
         import pytest
 
-        sys.meta_path.insert(0, MutantFinder(path, mutant.source))
-        return int(pytest.main([*PYTEST, "--basetemp", tempfile.mkdtemp(), *tests]))
+        finder = MutantFinder(path, mutant.source)
+        return int(pytest.main([*PYTEST, "--basetemp", tempfile.mkdtemp(), *tests], plugins=[finder]))
 
     return in_fork(work, CPU, WALL) if tests else SURVIVED
 
@@ -222,6 +227,21 @@ def draw(folder: str, count: int, seed: int) -> list[tuple[Path, Mutant]]:
             lines[mutant.line, mutant.kind].append(mutant)
         found += [(path, rng.choice(mutants)) for mutants in lines.values()]
     return rng.sample(found, min(count, len(found)))
+
+
+def find_again(line: dict[str, Any]) -> tuple[Path, Mutant] | None:
+    """A mutant of an earlier call in the source of today; :obj:`None` if what it changed is gone.
+
+    Args:
+        line: Its result.
+    """
+    path, names = ROOT / line["file"], ("kind", "before", "after")
+    found = find_mutants(path.read_text(encoding="utf-8")) if path.exists() else []
+    same = [mutant for mutant in found if all(getattr(mutant, name) == line[name] for name in names)]
+    if not same:
+        return None
+    nearest = min(same, key=lambda mutant: abs(mutant.line - line["line"]))
+    return path, replace(nearest, key=line["key"])
 
 
 def main() -> None:
@@ -244,8 +264,8 @@ def main() -> None:
     for folder in options.folders:
         chosen = draw(folder, max(1, round(DRAWN[folder] * options.share)), options.seed)
         if options.again:
-            keys = {key for key, line in done.items() if not line["killed"]}
-            chosen = [pair for pair in chosen if pair[1].key in keys]
+            old = [line for line in done.values() if not line["killed"] and line["file"].split("/")[1] == folder]
+            chosen = [pair for line in old if (pair := find_again(line)) is not None]
         else:
             chosen = [pair for pair in chosen if pair[1].key not in done]
         traced = options.results.with_suffix(f".{folder}.json")

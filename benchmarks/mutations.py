@@ -48,6 +48,7 @@ class Mutant:
         before: The text that is replaced.
         after: The new text.
         source: The whole file with the change.
+        key: Identifies the mutant.
     """
 
     line: int
@@ -56,11 +57,7 @@ class Mutant:
     before: str
     after: str
     source: str
-
-    @property
-    def key(self) -> str:
-        """Identifies the mutant by its content."""
-        return hashlib.sha256(f"{self.line}\0{self.kind}\0{self.source}".encode()).hexdigest()[:16]
+    key: str
 
 
 def find_mutants(source: str) -> list[Mutant]:
@@ -82,7 +79,8 @@ def find_mutants(source: str) -> list[Mutant]:
         if isinstance(new, ast.expr):
             text = f"({text})"
         changed = (data[:low] + text.encode() + data[high:]).decode()
-        found.append(Mutant(node.lineno, function, kind, data[low:high].decode(), text, changed))
+        key = hashlib.sha256(f"{node.lineno}\0{kind}\0{changed}".encode()).hexdigest()[:16]
+        found.append(Mutant(node.lineno, function, kind, data[low:high].decode(), text, changed, key))
     return sorted(found, key=lambda mutant: (mutant.line, mutant.kind, mutant.after))
 
 

@@ -113,6 +113,10 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     everything = whole_timeline(store, clock).observed
     past = everything.between(0, clock.num_steps - 1).sample(500, None)
     files = [path for path in graph.folder.path.rglob("*") if path.is_file()]
+    begin = time.process_time()
+    with LiveGraph(graph.folder.path) as other:
+        assert len(other.query(None, "leads", "team 0")) == 10
+    opened = time.process_time() - begin
 
     def first(quads: Tensor) -> float:
         return Questions(quads, store, clock, graph.model.encoder.static_entities).share_first(graph.model)
@@ -123,6 +127,7 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
         "facts": len(expected),
         "first now": first(everything.at(clock.num_steps - 1)),
         "first ever": first(past),
+        "open s": opened,
         "memory MB": resident,
         "open files": len(os.listdir("/proc/self/fd")),
         "folder MB": sum(path.stat().st_size for path in files) / 1e6,
@@ -131,7 +136,7 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     }
 
 
-def run(folder: Path, updates: int, every: int) -> None:
+def run(folder: Path, updates: int, every: int) -> list[dict[str, float]]:
     rng = random.Random(0)
     facts = first_facts(rng)
     write_export(folder / "facts.csv", facts)
@@ -169,15 +174,42 @@ def run(folder: Path, updates: int, every: int) -> None:
         measure(again, facts, at)
     ends = {key: [float(f"{line[key]:.4g}") for line in (lines[0], lines[-1])] for key in lines[0]}
     print(json.dumps({"refused": refused, "rollbacks": back, "first and last": ends}))
+    return lines
+
+
+def draw(lines: list[dict[str, float]], target: Path) -> None:
+    """Draws the curves.
+
+    Args:
+        lines: What was measured.
+        target: The file; by its ending SVG, PNG, ….
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    groups = (("first now", "first ever"), ("cpu s", "open s"), ("memory MB",), ("folder MB", "store MB"))
+    figure, axes = pyplot.subplots(1, len(groups), figsize=(13, 2.6), layout="constrained")
+    for names, plot in zip(groups, axes, strict=True):
+        for name in names:
+            plot.plot([line["update"] for line in lines], [line[name] for line in lines], label=name, linewidth=1)
+        plot.set_ylim(bottom=0.9 if "first now" in names else 0)
+        plot.legend(frameon=False, fontsize=8)
+        plot.set_xlabel("updates")
+    figure.savefig(target, metadata={"Date": None} if target.suffix == ".svg" else None)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--updates", type=int, default=500)
     parser.add_argument("--every", type=int, default=10, help="updates between two lines")
+    parser.add_argument("--plot", type=Path, help="draw the curves into this file")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        run(Path(folder), options.updates, options.every)
+        lines = run(Path(folder), options.updates, options.every)
+    if options.plot:
+        draw(lines, options.plot)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 import math
 
-from tkg_incremental.tables import format_table, show_number
+from tkg_incremental.tables import format_table, html_table, show_number
 
 
 def test_numbers() -> None:
@@ -17,3 +17,11 @@ def test_numbers_are_aligned_to_the_right() -> None:
 def test_wide_letters() -> None:
     lines = ["a     b", "────  ─", "東京  1", "x     2"]
     assert format_table(["a", "b"], [["東京", 1], ["x", 2]]).splitlines() == lines
+
+
+def test_html_is_escaped() -> None:
+    page = html_table(["name", "score"], [["<b>Eve</b>\x1b", 3.5]], "a & b")
+    assert page == (
+        "<table><caption>a &amp; b</caption><thead><tr><th>name</th><th>score</th></tr></thead>"
+        "<tbody><tr><td>&lt;b&gt;Eve&lt;/b&gt;\\x1b</td><td>3.50</td></tr></tbody></table>"
+    )

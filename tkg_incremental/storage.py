@@ -124,7 +124,7 @@ class _Payload(io.RawIOBase):
         return self.file.seek(offset + self.start if whence == os.SEEK_SET else offset, whence) - self.start
 
     def readinto(self, buffer: Any) -> int:
-        return self.file.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
+        return self.file.readinto(buffer)  # type: ignore[attr-defined]
 
 
 def save_verified(obj: Any, path: str | os.PathLike[str]) -> None:
@@ -165,7 +165,7 @@ def load_verified(
     with open(path, "rb") as file:
         _verify(file, path)
         try:
-            return torch.load(_Payload(file), map_location=map_location, weights_only=True)
+            return torch.load(_Payload(file), map_location=map_location, weights_only=True)  # type: ignore[arg-type]
         except pickle.UnpicklingError as error:
             # The bytes are as they were written, so it is the object that was not one of the plain kinds.
             raise CorruptFileError(path, f"it holds more than tensors and plain values ({error})") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -43,6 +44,24 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str | float]]) -
         for line in table
     ]
     return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str | float]], caption: str = "") -> str:
+    """The same as HTML, for notebooks.
+
+    Args:
+        header: Names of the columns.
+        rows: Cells.
+        caption: Title of the table.
+    """
+
+    def line(cells: Sequence[str | float], kind: str) -> str:
+        shown = [printable(cell) if isinstance(cell, str) else show_number(cell) for cell in cells]
+        return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in shown) + "</tr>"
+
+    title = f"<caption>{html.escape(printable(caption))}</caption>" if caption else ""
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table>{title}<thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def _width(text: str) -> int:

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers import AnswerEngine, TensorFacts
+from tkg_incremental.answers import Answer, AnswerEngine, Answers, TensorFacts
+from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
 from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
@@ -146,6 +147,7 @@ def test_features() -> None:
     scores = [0.0, 3.0, 1.0, 2.0]
     facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]
     engine = fixed_engine(scores, facts)
+    engine.calibration = AnswerCalibration(unit=10.0)  # the softmax is ten times as sharp
     candidates = engine.candidates(0, "tail")
     assert candidates.tolist() == [1, 2, 3]
     own = torch.tensor(scores)[candidates]
@@ -159,6 +161,24 @@ def test_features() -> None:
     assert features[:, 5].tolist() == [1.0, 1.0, 1.0]  # the given entity fits
     assert features[:, 6].tolist() == [1.0, 1.0, 1.0]  # the query has a known answer
     assert NUM_OWN == 2
+    assert features[:, -1].tolist() == [0.0, 0.0, 0.0]
+    foreign = engine.features(2, 0, "tail", candidates, own, torch.tensor([False, False, False]))
+    assert foreign[:, 5].tolist() == [0.0, 0.0, 0.0]
+    assert foreign[:, -1].tolist() == pytest.approx([math.log(3 / 2)] * 3)  # three tails of two heads
+
+
+def test_features_do_not_depend_on_the_scale_of_the_scores() -> None:
+    facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]
+    found = []
+    for scale in (1.0, 7.0):
+        scores = [scale * score for score in (0.0, 3.0, 1.0, 2.0)]
+        engine = fixed_engine(scores, facts)
+        unit = score_unit(engine, torch.tensor([[0, 0, 1, 0], [1, 0, 3, 0]]))
+        engine.calibration = AnswerCalibration(unit=unit)
+        candidates = engine.candidates(0, "tail")
+        known = torch.tensor([True, False, False])
+        found.append(engine.features(0, 0, "tail", candidates, torch.tensor(scores)[candidates], known))
+    assert torch.allclose(*found)
 
 
 @pytest.mark.parametrize("known", [[True], [False], [True, True], [False, False]])
@@ -175,3 +195,10 @@ def test_world_leaders_has_aliases() -> None:
     for alias, name in (("USA", "United States"), ("UK", "United Kingdom"), ("uk", "United Kingdom")):
         assert model.query(None, "prime minister of", alias, 2000) == model.query(None, "prime minister of", name, 2000)
     assert model.query(None, "president of", "US", 2016)[0].name == "Barack Obama"
+
+
+def test_notebooks_show_answers_as_a_table() -> None:
+    answers = Answers([Answer("<b>Ann</b>", 0.97, 3.25, ("2001", None)), Answer("Bo", None, 1.0, None)])
+    page = answers._repr_html_()
+    assert "<td>&lt;b&gt;Ann&lt;/b&gt;</td><td>97%</td><td>3.25</td><td>2001 –</td>" in page
+    assert "<td>Bo</td><td></td><td>1.00</td><td></td>" in page

@@ -28,7 +28,8 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def quick(facts: Path) -> list[str]:
     """Flags of a run of a second."""
-    return ["train", "--facts", str(facts), "--epochs", "2", "--hidden-channels", "8", "--negatives", "5"]
+    small = ["--model", "DE", "--epochs", "2", "--hidden-channels", "8", "--negatives", "5"]
+    return ["train", "--facts", str(facts), "--holdout", "0.1", *small]
 
 
 @pytest.fixture(scope="session")

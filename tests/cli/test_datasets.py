@@ -27,7 +27,7 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert line["ICEWS14"].split()[1] == "events"
     assert "ready, " in line["WorldLeaders"]
     assert "raw files" in line["YAGO11k"]
-    assert " – " in line["Wikidata12k"]
+    assert line["Wikidata12k"].endswith(" –")
     assert about.split()[:4] == ["name", "description", "licence", "source"]
     assert all(info.license in about and info.source in about for info in DATASETS.values())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["WorldLeaders", "YAGO11k"]  # looking makes nothing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,9 +108,25 @@ def test_debug_shows_where(tmp_path: Path, before: bool) -> None:
 
 
 def test_damaged_run_file(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
-    for text in ("{", '{"no such option": 1}', "[1]"):
+    for text in ("{", '{"no such option": 1}', "[1]", "[" * 99_999):
         (tmp_path / "run.json").write_text(text)
         assert "is damaged or of another version" in fails(3, "train", "--resume", "--run-dir", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "run.json", "changes.json"])
+def test_damaged_files_of_a_run(runs: dict[str, Path], tmp_path: Path, fails: Fails, name: str) -> None:
+    """Contents of other types, in a whole JSON file: one line that names it."""
+    run = shutil.copytree(runs["tie-0"], tmp_path / "run")
+    state = json.loads((run / name).read_bytes())
+    texts = ["", "{", "[1]", "null", "[" * 99_999]
+    if name != "run.json":  # options of other types are refused by --resume, and shown by a report
+        part = "steps" if name == "metrics.json" else "labels"
+        texts += [json.dumps({**state, part: value}) for value in ("x", -1, [1], {"a": 1}) if part == "steps"]
+        texts += [json.dumps({key: value for key, value in state.items() if key != part})]
+        texts += [json.dumps({**state, part: []})] if part == "labels" else []
+    for text in texts:
+        (run / name).write_text(text)
+        assert name in fails(3, "report", run), text[:40]
 
 
 # Help --------------------------------------------------------------------------------------------------

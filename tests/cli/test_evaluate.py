@@ -76,7 +76,9 @@ def test_facts_with_other_names_are_refused(
     assert "the steps of TabularTKG" in fails(3, "evaluate", runs["tie-0"], "--facts", tmp_path / "longer.tsv")
     # The same facts from another file will do.
     shutil.copy(facts, tmp_path / "same.tsv")
-    assert evaluate(capsys, runs["tie-0"], "--facts", tmp_path / "same.tsv") == evaluate(capsys, runs["tie-0"])
+    same = ("--facts", tmp_path / "same.tsv", "--holdout", "0.1")
+    assert evaluate(capsys, runs["tie-0"], *same) == evaluate(capsys, runs["tie-0"])
+    assert "there are no test facts to evaluate on" in fails(3, "evaluate", runs["tie-0"], *same[:2])
 
 
 def test_errors(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:

@@ -79,7 +79,9 @@ def test_names_and_times_that_are_not_there(runs: dict[str, Path], fails: Fails)
 def test_bad_questions(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
     run = runs["tie-0"]
     for head, rel, tail in (("?", "leads", "?"), ("leader 0 of Aland", "leads", "Aland"), ("?", "?", "Aland")):
-        assert 'exactly one of HEAD and TAIL must be "?"' in fails(2, "query", run, head, rel, tail, "--at", "2021")
+        assert 'exactly one of HEAD, REL and TAIL must be "?"' in fails(
+            2, "query", run, head, rel, tail, "--at", "2021"
+        )
     assert "required: --at" in fails(2, *ask(run))
     assert "at least 1 (got '0')" in fails(2, *ask(run, "--at", "2021", "-k", "0"))
     assert "there is no run folder" in fails(3, *ask(tmp_path / "none", "--at", "2021"))

@@ -93,6 +93,8 @@ def test_config_file(quick: list[str], facts: Path, tmp_path: Path, runs: dict[s
     sign = "=" if name.endswith("toml") else ":"
     options = {
         "facts": str(facts),
+        "holdout": 0.1,
+        "model": "DE",
         "run-dir": str(tmp_path / "run"),
         "epochs": 2,
         "hidden_channels": 8,
@@ -233,6 +235,7 @@ def test_every_option_has_a_flag_and_a_place_in_run_json(quick: list[str], runs:
 
 def test_joint_protocol(facts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = ["train", "--facts", str(facts), "--protocol", "joint", "--hidden-channels", "8", "--base-epochs", "3"]
+    data += ["--holdout", "0.1"]
     assert main([*data, "--run-dir", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in ("MRR", "Hits@1", "Hits@3", "Hits@10"))

@@ -123,3 +123,9 @@ def test_labels_are_read_back(unit: str) -> None:
 def test_bad_unit() -> None:
     with pytest.raises(ValueError, match=r"unit must be one of .*'week'.* \(got 'fortnight'\)"):
         parse_instant("2024", "fortnight")
+
+
+@pytest.mark.parametrize("date_format", ["%Y%Y", "%", "%Q", "%d.%d.%Y"])
+def test_formats_that_are_none(date_format: str) -> None:
+    with pytest.raises(ValueError, match=r"expected a date of the format"):
+        parse_instant("2020-01-01", "day", date_format=date_format)

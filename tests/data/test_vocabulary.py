@@ -4,6 +4,7 @@ import time
 import pytest
 
 from tkg_incremental.data import Vocabulary
+from tkg_incremental.data.nearest import NameSearch
 
 NAMES = ["France", "Germany", "West Germany", "Ghana"]
 
@@ -93,3 +94,15 @@ def test_a_hint_among_a_million_names_is_fast() -> None:
     assert time.process_time() - start < 0.9  # 0.4 s on an idle core; difflib over all names takes 16 s
     assert vocabulary.nearest("Iarn")[0] == "Iran"
     assert "Angela Merkel" in vocabulary.nearest("merkel")
+
+
+def test_names_that_differ_in_case_alone() -> None:
+    search = NameSearch(["Ann", "ANN", "ann", "Bob"])
+    assert search.equal("aNN") == [0, 1, 2]
+    assert search.equal("aNN", limit=2) == [0, 1]
+
+
+def test_short_names_are_nearer_than_long_ones_that_contain_them() -> None:
+    """Among more names than are compared one by one, the share of common trigrams decides."""
+    names = [f"{'x' * 40} alexander {number} {'y' * 40}" for number in range(400)] + ["alexandre"]
+    assert NameSearch(names).nearest("alexander", 1) == [400]

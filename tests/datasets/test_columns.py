@@ -81,3 +81,11 @@ def test_other_columns_are_reported_once(caplog: pytest.LogCaptureFixture) -> No
     caplog.set_level(logging.INFO)
     find_columns(FILE, 1, ["id", "head", "rel", "tail", "time", "note"])
     assert [record.message for record in caplog.records] == ["f.csv: columns that are not read: 'id', 'note'"]
+
+
+@pytest.mark.parametrize("header", ["head,head,rel,tail,start", "head,rel,tail,start,Start", "head,rel,tail,at, at "])
+def test_two_columns_of_one_name(header: str) -> None:
+    with pytest.raises(DataError, match=r"expected one column '.+' \(got 'head"):
+        find_columns(Path("facts.csv"), 1, header.split(","))
+    # Which one is meant may be said.
+    find_columns(Path("facts.csv"), 1, header.split(","), columns={"head": 0, "rel": 2, "tail": 3, "start": 4})

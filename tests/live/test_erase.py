@@ -9,7 +9,7 @@ import pytest
 import torch
 from graphs import small_graph, state_of
 
-from tkg_incremental.live import Change, GraphFolder, StoreError, audit_bytes, erase_storage
+from tkg_incremental.live import Change, DamagedReleaseError, GraphFolder, StoreError, audit_bytes, erase_storage
 from tkg_incremental.live import erase as module
 
 NAME = 'Zoë "Z" Žižek'
@@ -133,3 +133,25 @@ def test_the_audit_finds_a_name_however_it_is_written(tmp_path: Path, monkeypatc
     assert found == {*texts, f"{NAME}.csv"}
     with pytest.raises(ValueError, match="name must not be empty"):
         audit_bytes(tmp_path, "")
+
+
+def test_a_damaged_release_is_not_rewritten(tmp_path: Path) -> None:
+    """Its checksum would be that of the damage."""
+    path = tmp_path / "graph"
+    with graph_with_name(path) as folder:
+        (tables,) = folder.releases.folder(1).glob("*.safetensors")
+        data = bytearray(tables.read_bytes())
+        data[-3] ^= 1
+        tables.write_bytes(data)
+        with pytest.raises(DamagedReleaseError, match="release 1 is damaged.*its checksum is wrong"):
+            erase_storage(folder, [5], rows={"entity": (torch.tensor([5]), torch.ones(1, 64))})
+
+
+def test_files_that_a_killed_erasure_left_are_removed(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    with graph_with_name(path) as folder:
+        left = folder.releases.folder(1) / "tables-00000000.safetensors"
+        left.write_text(NAME)
+        erase_storage(folder, [5])
+        assert not left.exists()
+        assert audit_bytes(path, NAME) == []

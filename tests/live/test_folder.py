@@ -200,3 +200,17 @@ def test_folders_that_are_no_graphs(tmp_path: Path) -> None:
     (path / "facts.db").write_bytes(b"no database" * 100)
     with pytest.raises(StoreError, match="file is not a database"):
         GraphFolder(path, write=True)
+
+
+def test_a_release_reads_the_manifests_of_new_releases_alone(tmp_path: Path) -> None:
+    """An update must not cost more with each release before it."""
+    with small_graph(tmp_path / "graph") as folder:
+        for step in (11, 12, 13):
+            folder.store.record([Change("add", f"new {step}", "leads", "R&D", step)], step, str(step))
+            folder.commit(small_tables(step), {}, clock=step)
+        (folder.releases.folder(1) / "manifest.json").write_text("{")  # not read any more
+        folder.rollback(2)
+        folder.store.record(ADD, 14, "h")
+        assert folder.commit(small_tables(20), None, clock=14).parent == 2
+        assert [manifest.number for manifest in folder.releases.chain(4, until={2, 3})] == [2, 4]
+        assert [release.updates for release in folder.store.releases()] == [(), (1,), (2,), (3,), (4,)]

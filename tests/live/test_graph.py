@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -223,7 +224,7 @@ def test_erasure_leaves_pending_changes_pending(path: Path) -> None:
 
 def test_erasure_of_a_fact(path: Path) -> None:
     with LiveGraph(path) as graph:
-        graph.erase("person 1", "leads", "R&D")
+        assert graph.erase("person 1", "leads", "R&D") == []  # its names stay, with other facts
         assert graph.check("person 1", "leads", "R&D", at=90).known is None
         assert graph.check("person 1", "works in", "Sales").known is not None
         with pytest.raises(ValueError, match="one name or head, relation and tail"):
@@ -246,6 +247,34 @@ def test_settings_that_do_not_fit(path: Path, tmp_path: Path) -> None:
         graph.query(None, "leads", "R&D")
     with pytest.raises(ValueError, match="model must be one of"):
         replace(LiveSettings(), name="nothing").check()
+
+
+def test_a_closed_graph(path: Path) -> None:
+    graph = LiveGraph(path, write=True)
+    graph.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        graph.query(None, "leads", "R&D")
+    with LiveGraph(path, write=True):  # the lock was given up
+        pass
+
+
+def test_a_fact_that_ends_and_begins_again_at_one_instant(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        again = ("leader 0", "leads", "R&D", 101)
+        assert graph.update(added=[again], ended=[again]).state == "released"
+        assert [fact[:2] for fact in graph.folder.store.intervals(*_ids(graph, *again[:3]))] == [
+            (100, 101),
+            (101, None),
+        ]
+
+
+def test_a_graph_that_cannot_be_created_leaves_no_folder(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.csv"
+    facts.write_text("head,rel,tail,start,end\nAnn,leads,R&D,1,\n")
+    with pytest.raises(ValueError, match="aliases must stand for names that exist"):
+        LiveGraph.create(tmp_path / "graph", facts, "index", aliases={"A": "Bob"})
+    assert not (tmp_path / "graph").exists()
+    LiveGraph.create(tmp_path / "graph", facts, "index", aliases={"A": "Ann"}).close()
 
 
 def test_questions_after_the_last_update(path: Path) -> None:

@@ -16,7 +16,7 @@ from small_live import make, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
-from tkg_incremental.live import DamagedReleaseError, GraphLockedError
+from tkg_incremental.live import DamagedReleaseError, GraphLockedError, StoreError
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +112,42 @@ def test_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         assert graph.update(**succession(1)).state == "released"  # what was pending is taken up
         assert [update.state for update in graph.folder.store.updates()] == ["applied"]
         assert graph.query(None, "leads", "R&D")[0].name == "leader 1"
+
+
+def test_a_read_only_medium(path: Path) -> None:
+    """Questions are answered without a file of their own; an update says why it cannot be."""
+    command = [sys.executable, "-m", "tkg_incremental"]
+    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" || exit 77; "$@" query "$0" "?" leads "R&D"; '
+    script += 'echo "exit code $?"; "$@" update "$0"; echo "exit code $?"'
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = ["unshare", "-rm", "bash", "-c", script, str(path), *command]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount here: {done.stderr}")
+    answered, refused = done.stdout.split("exit code 0")
+    assert "leader 0" in answered
+    assert "exit code 3" in refused
+    assert "Read-only file system" in done.stderr
+
+
+def test_a_folder_without_the_right_to_write(path: Path) -> None:
+    for part in [path, *path.rglob("*")]:
+        part.chmod(0o555 if part.is_dir() else 0o444)
+    for part in path.parents[:3]:
+        part.chmod(part.stat().st_mode | 0o055)
+    child = os.fork()
+    if child == 0:  # root may write everywhere
+        code = 1
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            try:
+                LiveGraph(path)
+            except StoreError as error:
+                code = 0 if "readers need the right to write to its folder, too" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    path.chmod(0o755)

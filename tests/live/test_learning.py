@@ -13,10 +13,11 @@ from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import former_facts, train_update
+from tkg_incremental.live.learning import former_facts, train_update, weigh_by_size
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
 from tkg_incremental.live.timelines import partial_timeline, whole_timeline
+from tkg_incremental.strategies import CrossEntropy, Given
 
 CLOCK = GraphClock(1, 12, "day")
 Quads = set[tuple[int, ...]]
@@ -129,6 +130,15 @@ def test_an_update_reports_the_rows_that_it_moves(store: FactStore) -> None:
         differs = (table.detach() != before[name]).any(1).nonzero().flatten()
         assert np.isin(differs.numpy(), moved[name].numpy()).all()
         assert len(differs)
+
+
+def test_every_quad_of_an_update_counts_the_same(store: FactStore) -> None:
+    quads = facts_of_entities([0], store, CLOCK)
+    terms = [CrossEntropy(Given(quads)), CrossEntropy(Given(quads.repeat(3, 1)), weight=0.5)]
+    weigh_by_size(terms, whole_timeline(store, CLOCK))
+    assert [term.weight for term in terms] == [0.25, 0.375]
+    weigh_by_size(nothing := [CrossEntropy(Given(quads[:0]))], whole_timeline(store, CLOCK))
+    assert nothing[0].weight == 0
 
 
 def test_quads_of_entities_without_facts_are_left_out(store: FactStore) -> None:

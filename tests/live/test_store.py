@@ -25,11 +25,17 @@ from tkg_incremental.live import (
     StoreError,
     import_facts,
 )
+from tkg_incremental.live.erase import erase_from_store
 
 NAMES = st.sampled_from(["a", "b", "ü", "d"])
 CHANGES = st.builds(
     lambda op, head, rel, tail, at, length: Change(
-        op, head, rel, tail, at, at + length if op == "add" and length and at is not None else None
+        op,
+        head,
+        rel,
+        tail,
+        None if op == "retract" and length == 0 else at,  # without a time all intervals are retracted
+        at + length if op == "add" and length else None,
     ),
     st.sampled_from(["add", "add", "end", "retract"]),
     NAMES,
@@ -43,12 +49,35 @@ ACTIONS = st.lists(
         st.tuples(st.just("update"), st.lists(CHANGES, max_size=6)),
         st.tuples(st.just("release"), st.none()),
         st.tuples(st.just("rollback"), st.integers(0, 9)),
+        st.tuples(st.just("discard"), st.integers(0, 9)),
+        st.tuples(st.just("erase"), st.tuples(NAMES) | st.tuples(NAMES, st.sampled_from(["r", "s"]), NAMES)),
     ),
     max_size=12,
 )
 
 
-@settings(max_examples=40)
+def erased(triple: tuple[str, str, str], names: tuple[str, ...]) -> bool:
+    """Whether the erasure of an entity or a fact removes a triple."""
+    return triple == names if len(names) == 3 else names[0] in (triple[0], triple[2])
+
+
+def erase(store: FactStore, names: tuple[str, ...]) -> None:
+    ends = [store.entity_id(name) for name in names[::2]]
+    rel = store.relation_id(names[1]) if len(names) == 3 else 0
+    if rel is None or None in ends:
+        return
+    if len(ends) == 1:
+        erase_from_store(store, ends, [])  # type: ignore[arg-type]
+    else:
+        erase_from_store(store, [], [(ends[0], rel, ends[1])])  # type: ignore[list-item]
+
+
+def order_of(change: Change) -> tuple[bool, int, bool]:
+    """Retractions, then the others by time; a fact may end and begin again at one instant."""
+    return change.op != "retract", -1 if change.at is None else change.at, change.op != "end"
+
+
+@settings(max_examples=60)
 @given(ACTIONS)
 def test_a_sequence_of_updates_equals_the_plain_model(actions: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder, FactStore.create(Path(folder) / "facts.db", "day") as store:
@@ -65,7 +94,7 @@ def test_a_sequence_of_updates_equals_the_plain_model(actions: list[tuple[str, A
                 for change in [change for update in pending for change in update]:
                     apply_plainly(expected, change)
                 accepted, seen = [], []
-                for change in sorted(value, key=lambda change: (change.op != "retract", change.at)):
+                for change in sorted(value, key=order_of):
                     if change not in seen:
                         seen.append(change)
                         if apply_plainly(expected, change):
@@ -85,6 +114,16 @@ def test_a_sequence_of_updates_equals_the_plain_model(actions: list[tuple[str, A
                 current, pending = number, []
                 states.append(copy.deepcopy(state))
                 store.sync(chains[current])
+            elif action == "discard":
+                if pending:
+                    store.discard(store.updates("pending")[value % len(pending)].id)
+                    del pending[value % len(pending)]
+            elif action == "erase":
+                erase(store, value)
+                for every in (state, *states):
+                    for triple in [triple for triple in every if erased(triple, value)]:
+                        del every[triple]
+                pending = [[c for c in update if not erased((c.head, c.rel, c.tail), value)] for update in pending]
             else:
                 current = value % len(chains)
                 state = copy.deepcopy(states[current])
@@ -187,6 +226,18 @@ def test_pairs_are_drawn_uniformly(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert set(map(tuple, found.T.tolist())) == expected
     share = 30_000 / len(expected)
     assert ((counts - share) ** 2 / share).sum() < 45  # chi-square with 17 degrees of freedom: 1 in 5,000
+
+
+@pytest.mark.parametrize("small", [10**9, 0])
+def test_pairs_of_late_facts_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int) -> None:
+    """A fact may begin before all others."""
+    monkeypatch.setattr("tkg_incremental.live.lookups.SMALL", small)
+    with small_store(tmp_path) as store:
+        update = store.record([Change("add", "Bob", "works in", "Sales", -40, -20)], 10, "h")
+        store.sync([Release(0, None, 0, 10, (update,))])
+        steps = store.sample_pairs(3000, np.random.default_rng(0), before=8).step
+        assert set(range(-40, -20)) <= set(steps.tolist())
+        assert steps.min() == -40
 
 
 def test_updates_are_found_by_their_content(tmp_path: Path) -> None:

@@ -240,3 +240,17 @@ def test_never_a_true_answer() -> None:
     for side, entities in zip(SIDES, found.entities.split(len(quads)), strict=True):
         assert not line.answers(side, "train").contains(quads, entities).any()
         assert (line.first_seen[entities] <= quads[:, TIME, None]).all()
+
+
+def test_one_list_for_a_batch(graph: Timeline) -> None:
+    """Distinct entities of the pool that are known at the last time of the batch."""
+    sampler = NegativeSampler(graph, CandidatePool(graph))
+    for quads, known in ((to_tensor([(0, 0, 1, 0), (0, 0, 1, 1), (6, 0, 0, 2)]), 7), (to_tensor([(0, 0, 1, 0)]), 4)):
+        found = sampler.draw_for_batch(quads, 100, seeded())
+        assert sorted(found.entities[0].tolist()) == sorted(graph.known_entities(int(quads[-1, TIME])).tolist())
+        assert found.entities.shape == (1, known)
+        assert found.for_batch
+        some = sampler.draw_for_batch(quads, 3, seeded())
+        assert some.entities.shape == (1, 3)
+        assert len(set(some.entities[0].tolist())) == 3
+        assert some.time.tolist() == quads[-1:, TIME].tolist()

@@ -112,3 +112,23 @@ def test_round_trip() -> None:
     part = Calibration((1.0, -2.0), 0.5, ((0.1, 0.2), (0.6, 0.7)))
     for both in (AnswerCalibration(), AnswerCalibration(part), AnswerCalibration(part, Calibration((1.0,), 0.0))):
         assert AnswerCalibration.from_dict(both.to_dict()) == both
+
+
+def test_the_mean_of_a_logistic_regression_is_that_of_the_labels() -> None:
+    """Of a fit with a bias, by maximum likelihood."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(500, 2, generator=generator, dtype=torch.double) * torch.tensor([1.0, 9.0]) + 5
+    labels = (torch.rand(500, generator=generator) < torch.sigmoid(2 * features[:, 0] - 7)).long()
+    fitted = Calibration.fit(features, labels, isotonic=False)
+    assert float(fitted(features).mean()) == pytest.approx(float(labels.double().mean()), abs=1e-4)
+
+
+def test_reliability_has_ten_bins_and_six_digits() -> None:
+    probabilities = torch.tensor([0.61, 0.615, 0.62, 0.705], dtype=torch.double)
+    rows = reliability(probabilities, torch.tensor([0, 1, 1, 1]))
+    assert rows == [(0.615, pytest.approx(2 / 3), 3), (0.705, 1.0, 1)]
+    thirds = reliability(torch.tensor([0.1, 0.1, 0.12], dtype=torch.double), torch.tensor([0, 1, 1]))
+    assert thirds[0][0] == 0.106667
+    # In eleven bins 0.905 and 0.915 are apart.
+    close = torch.tensor([0.905, 0.915], dtype=torch.double)
+    assert expected_calibration_error(close, torch.tensor([1, 0])) == pytest.approx(abs(0.91 - 0.5))

@@ -128,6 +128,9 @@ def test_pooled_hits() -> None:
     assert found == pytest.approx(100 * sum(rank <= 4 for rank in ranks) / 8)  # rows weigh alike, not steps
     assert math.isnan(Evaluator(timeline).hits(model, 1, 1))
     assert math.isnan(Evaluator(timeline).current(model, 1))
+    # Half of the steps are left out if they have more than `max_quads` quads, and none at exactly as many.
+    assert Evaluator(timeline).hits(model, 1, 2, k=4, max_quads=3) == Evaluator(timeline).hits(model, 1, 2, k=4)
+    assert math.isnan(Evaluator(timeline).hits(model, 1, 2, k=4, max_quads=2))
 
 
 @few

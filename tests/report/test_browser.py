@@ -54,7 +54,7 @@ def test_everything_is_there_to_see(page: Page, run: Any, width: int, scheme: st
     assert page.requests == [address]
 
     boxes = json.loads(page.evaluate(BOXES))
-    assert len([box for box in boxes if box["name"].startswith("svg#")]) == 16
+    assert len([box for box in boxes if box["name"].startswith("svg#")]) == 17
     unseen = [box for box in boxes if not box["visible"] or box["width"] < 200 or box["height"] < 40]
     assert unseen == []
     assert json.loads(page.evaluate(CLIPPED)) == []
@@ -77,6 +77,32 @@ def test_dark_and_light_differ(page: Page, run: Any) -> None:
     assert light_page == "rgb(255, 255, 255)"
     assert sum(map(int, dark_page[4:-1].split(","))) < 150 < sum(map(int, dark_ink[4:-1].split(",")))
     assert sum(map(int, light_ink[4:-1].split(","))) < 150
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_chart_shows_its_values_on_touch(page: Page, run: Any, width: int) -> None:
+    page.complaints.clear()
+    page.look(width)
+    page.open(write_report(run.folder).as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    charts = json.loads(page.evaluate("JSON.stringify([...document.querySelectorAll('figure.chart')].map(f => f.id))"))
+    assert len(charts) == 17
+    for name in charts:
+        # Beside a dot, as a finger would be.
+        shown = page.evaluate(
+            f"(() => {{ const figure = document.getElementById({name!r}); figure.scrollIntoView();"
+            "const marks = [...figure.querySelectorAll('svg title')]; const mark = marks[marks.length - 1];"
+            "const box = mark.parentElement.getBoundingClientRect();"
+            "const at = {clientX: box.right + 3, clientY: box.top + box.height / 2, bubbles: true};"
+            "figure.querySelector('svg').dispatchEvent(new MouseEvent('click', at));"
+            "const tip = document.getElementById('tip');"
+            "const texts = marks.map(each => each.textContent);"
+            "return !tip.hidden && texts.includes(tip.textContent); })()"
+        )
+        assert shown, name
+    page.evaluate("document.querySelector('h1').click()")
+    assert page.evaluate("document.getElementById('tip').hidden")
+    assert page.complaints == []
 
 
 def test_it_prints(page: Page, run: Any, tmp_path: Path) -> None:

@@ -87,3 +87,7 @@ def test_ranks_around_a_handover_stop_where_another_begins(run: Any) -> None:
                     expected[offset] = expected.get(offset, 0) + known
     assert {offset: len(old) for offset, (old, _) in ranks_around(changes).items()} == expected
     assert expected[0] > 3
+
+
+def test_notebooks_show_figures(run: Any) -> None:
+    assert plot_metrics(run.trainer.result)._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]

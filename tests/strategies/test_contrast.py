@@ -184,3 +184,7 @@ def test_arguments() -> None:
     for term in (Contrast, UnlikelihoodLoss):
         with pytest.raises(ValueError, match=r"weight must be at least 0 \(got -1\)"):
             term(weight=-1)
+
+
+def test_defaults() -> None:
+    assert str(Contrast()) == "Contrast(view=Successors(window=10, limit=10000), window=10, rivals=4, weight=1.0)"

@@ -57,6 +57,14 @@ def test_state() -> None:
     assert again is not stopping
 
 
+def test_without_patience_the_last_epoch_counts() -> None:
+    stopping = EarlyStopping(patience=None)
+    for epoch, value in enumerate([3.0, 1.0, 2.0], start=1):
+        assert stopping.update(value, epoch)
+        assert not stopping.is_over(epoch)
+    assert (stopping.best, stopping.best_epoch) == (2.0, 3)
+
+
 def test_patience() -> None:
     with pytest.raises(ValueError, match=r"patience must be at least 1 \(got 0\)"):
         EarlyStopping(patience=0)

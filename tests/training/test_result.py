@@ -69,3 +69,10 @@ def test_results_of_earlier_versions(result: Result) -> None:
     state = result.to_dict()
     del state["calibration"], state["known_ranked_first"], state["time_prediction"], state["before"], state["transfer"]
     assert repr(Result.from_dict(state)) == repr(result)
+
+
+def test_notebooks_show_a_table() -> None:
+    page = Result("Some <data>", "DE", "FT", 3, 4, link_prediction={"MRR": 12.5})._repr_html_()
+    assert "FT · DE · Some &lt;data&gt; · seed 3" in page
+    assert "<th>MRR</th>" in page
+    assert "<td>12.50</td>" in page

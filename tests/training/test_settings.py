@@ -67,6 +67,7 @@ def test_base_settings(options: dict[str, Any], message: str) -> None:
     [
         ({"checkpoint_every": 0}, "checkpoint_every must be at least 1 (got 0)"),
         ({"negative_pool": 0}, "negative_pool must be None or at least 1 (got 0)"),
+        ({"candidates": "first"}, "candidates must be 'own' or 'last' (got 'first')"),
         ({"new_entities": "old"}, "new_entities must be one of warm_up, initialize, keep (got 'old')"),
     ],
 )

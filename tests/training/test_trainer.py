@@ -164,6 +164,18 @@ def test_fit_until_a_step_that_is_not_there(dataset: SyntheticTKG, until: int) -
         trainer.fit(until=until)
 
 
+@pytest.mark.parametrize("candidates", ["own", "last"])
+def test_candidates_of_a_step(dataset: SyntheticTKG, candidates: Any) -> None:
+    model = DE.from_dataset(dataset, hidden_channels=4)
+    trainer = IncrementalTrainer(model, dataset, FT(), settings=TrainerSettings(candidates=candidates), callbacks=[])
+    time = dataset.num_steps - 1
+    known = trainer.learner(time).context.timeline.num_known
+    now = int(dataset.timeline.num_known[time])
+    assert known[time] == now
+    assert (known[0] == now) == (candidates == "last")
+    assert (known == dataset.timeline.num_known).all() == (candidates == "own")
+
+
 def test_the_lock_is_released_after_fit(dataset: SyntheticTKG, tmp_path: Path) -> None:
     """Another trainer can have the folder after fit(), and this one can go on if it has not."""
     trainer = trainer_for(dataset, small("ft"), run_dir=tmp_path)

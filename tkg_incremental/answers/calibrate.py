@@ -23,12 +23,14 @@ from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, que
 
 # Answers of a question that count when a calibration is measured, and that it is fitted on with some of the others.
 _BEST, _OTHERS = 5, 5
-# Share of questions that are followed by two without an answer.
+# Share of questions that are followed by three without an answer.
 _UNANSWERABLE = 0.25
 # Fewer questions do not make a calibration.
 _ENOUGH = 20
 # Share of known facts that is taken to be right; the others are mistakes in the data.
 _RIGHT = 0.99
+# Facts and candidates that the unit of the scores is measured on.
+_UNIT_QUADS, _UNIT_CANDIDATES = 50, 1000
 
 
 class Judged(NamedTuple):
@@ -72,8 +74,9 @@ def judge(
     of train quads, in both directions.
 
     Known facts and answers of the other held-out split are left out, so most questions of train quads have no further
-    answer. A share of the held-out questions is followed by two without an answer: one about an entity that never was
-    on the given side of a relation, and one about a train fact at a time at which the question has no answer.
+    answer. A share of the held-out questions is followed by three without an answer: one about any entity and relation
+    that were never seen together, one about an entity that was on the same side of other relations only, and one about
+    a train fact at a time at which the question has no answer.
 
     Args:
         engine: The engine.
@@ -104,12 +107,11 @@ def _without_answer(timeline: Timeline, question: _Question, generator: torch.Ge
     def draw(size: int) -> int:
         return int(torch.randint(size, (), generator=generator))
 
-    given = query_columns(question.side)[0]
-    foreign = question._replace(given=draw(timeline.num_entities), rel=draw(timeline.num_relations))
-    facts = timeline.truth.facts
-    if not bool(((facts[:, REL] == foreign.rel) & (facts[:, given] == foreign.given)).any()):
-        yield foreign
-    facts = timeline.observed.facts
+    given, truth, facts = query_columns(question.side)[0], timeline.truth.facts, timeline.observed.facts
+    alike = int(facts[draw(len(facts)), given]) if len(facts) else question.given
+    for entity, rel in ((draw(timeline.num_entities), draw(timeline.num_relations)), (alike, question.rel)):
+        if not bool(((truth[:, REL] == rel) & (truth[:, given] == entity)).any()):
+            yield question._replace(given=entity, rel=rel)
     same = facts[facts[:, REL] == question.rel, given]
     if len(same):
         ended = question._replace(given=int(same[draw(len(same))]), step=draw(timeline.num_steps))
@@ -131,18 +133,39 @@ def _judge(engine: AnswerEngine, timeline: Timeline, question: _Question, split:
     return Judged(features[order], torch.isin(candidates[order], right), split is not None)
 
 
+def score_unit(engine: AnswerEngine, quads: Tensor) -> float:
+    """By how much known facts outscore the mean candidate of the right type.
+
+    Args:
+        engine: The engine.
+        quads: ``[n, 4]`` known facts; about 50 of them count.
+    """
+    gaps = []
+    for quad in quads[:: 1 + len(quads) // _UNIT_QUADS].cpu():
+        for side in SIDES:
+            question = _Question.of(quad, side)
+            candidates = engine.candidates(question.rel, side)
+            some = candidates[:: 1 + len(candidates) // _UNIT_CANDIDATES]
+            own, *others = engine.scores(*question[:4], torch.cat([torch.tensor([question.answer]), some])).tolist()
+            gaps.append(own - sum(others) / len(others))
+    mean = sum(gaps) / len(gaps) if gaps else 1.0
+    return mean if math.isfinite(mean) and mean > 0 else 1.0  # a model that learnt nothing
+
+
 def fit_calibration(
     engine: AnswerEngine, timeline: Timeline, train: Tensor, val: Tensor, generator: torch.Generator
 ) -> AnswerCalibration:
     """Fits probabilities of known facts on train quads and those of predicted answers on held-out quads.
 
     Args:
-        engine: The engine; its calibration is not used.
+        engine: The engine; its calibration is replaced by one without probabilities.
         timeline: The graph.
         train: ``[n, 4]`` some train quads.
         val: ``[m, 4]`` held-out quads.
         generator: Source of randomness.
     """
+    unit = score_unit(engine, train)
+    engine.calibration = AnswerCalibration(unit=unit)
     features, labels = [], []
     for question in judge(engine, timeline, train, val, "val", generator):
         rest = max(0, len(question.is_true) - _BEST)
@@ -154,7 +177,7 @@ def fit_calibration(
     known = _fit(*_known_and_rivals(engine, timeline, train), isotonic=False)
     # It was fitted on as many wrong answers as facts.
     known = known and replace(known, bias=known.bias + math.log(_RIGHT / (1 - _RIGHT)))
-    return AnswerCalibration(predicted, known)
+    return AnswerCalibration(predicted, known, unit)
 
 
 def _known_and_rivals(engine: AnswerEngine, timeline: Timeline, quads: Tensor) -> tuple[list[Tensor], list[Tensor]]:

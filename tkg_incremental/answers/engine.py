@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,9 +14,13 @@ from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
+from tkg_incremental.tables import html_table
 
 #: Features of an answer, and how many of them compare its score with those of other candidates.
-NUM_FEATURES, NUM_OWN = 12, 2
+NUM_FEATURES, NUM_OWN = 13, 2
+_OPPOSITE: dict[Side, Side] = {"head": "tail", "tail": "head"}
+# A score of one unit in the softmax of the features.
+_SHARPNESS = 10.0
 
 # Up to this number of candidates, ranks are counted one by one instead of sorting all candidates.
 _COUNTED = 50
@@ -62,6 +67,18 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "probability": self.probability, "score": self.score, "known": self.known}
+
+
+class Answers(list[Answer]):
+    """A list of answers that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        rows: list[list[str | float]] = []
+        for answer in self:
+            probability = "" if answer.probability is None else f"{answer.probability:.0%}"
+            known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or ''}".strip()
+            rows.append([answer.name, probability, answer.score, known])
+        return html_table(["answer", "probability", "score", "known"], rows)
 
 
 @dataclass(frozen=True)
@@ -127,25 +144,28 @@ class AnswerEngine:
 
         Args:
             head: Name or id; :obj:`None` if it is asked for.
-            rel: Name or id of the relation.
+            rel: Name or id of the relation; :obj:`None` if it is asked for.
             tail: Name or id; :obj:`None` if it is asked for.
             at: A date or label.
             k: Number of answers.
             any_type: Rank all entities, not only those that were on that side of the relation in some fact. The others
                 get no probability: it is calibrated for candidates of the right type.
         """
-        if (head is None) == (tail is None):
-            raise ValueError(f"exactly one of head and tail must be None (got head={head!r}, tail={tail!r})")
-        if rel is None or at is None:
-            raise ValueError(f"rel and time must be given (got rel={rel!r}, time={at!r})")
+        if sum(name is None for name in (head, rel, tail)) != 1:
+            raise ValueError(f"exactly one of head, rel and tail must be None (got {head!r}, {rel!r} and {tail!r})")
+        if at is None:
+            raise ValueError("time must be given (got None)")
         if k < 1:
             raise ValueError(f"k must be at least 1 (got {k})")
+        if rel is None:
+            ends = self.entities.index(head), self.entities.index(tail)  # type: ignore[arg-type]
+            return Answers(self._relations(*ends, self.step_of(at))[:k])
         side: Side = "head" if head is None else "tail"
         given = self.entities.index(tail if head is None else head)  # type: ignore[arg-type]
         relation, step = self.relations.index(rel), self.step_of(at)
         candidates = self.candidates(relation, side, any_type)
         if not len(candidates):
-            return []
+            return Answers()
         scores = self.scores(given, relation, side, step, candidates)
         known = self.facts.known_answers(given, relation, side, step)
         is_known = _among(candidates, torch.tensor(list(known), dtype=torch.long))
@@ -159,7 +179,7 @@ class AnswerEngine:
         if len(ranked[0]):
             found = self.probabilities(given, relation, side, *ranked, chosen)
             probabilities = torch.where(ranked[0][chosen] == candidates[order], found, probabilities)
-        return [
+        return Answers(
             Answer(
                 self.entities[entity],
                 _probability(probability),
@@ -169,7 +189,7 @@ class AnswerEngine:
             for place, entity, probability in zip(
                 order.tolist(), candidates[order].tolist(), probabilities, strict=True
             )
-        ]
+        )
 
     def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
         """The probability that a fact holds at a time."""
@@ -194,15 +214,14 @@ class AnswerEngine:
             points.append(TimelinePoint(self.axis.labels[step], probability, score, is_known))
         return points
 
-    def relate(self, head: str | int, tail: str | int, at: Any, k: int = 10) -> list[Answer]:
-        """The relations that fit (head, ?, tail), most probable first."""
-        h, t, step = self.entities.index(head), self.entities.index(tail), self.step_of(at)
+    def _relations(self, head: int, tail: int, step: int) -> list[Answer]:
+        """The relations that fit (head, ?, tail), known facts first, then the most probable."""
         answers = []
-        for rel in self.facts.relations_of_type(h, t):
-            score, probability = self._check(h, rel, t, step)
-            known = next((i for i in self.facts.intervals(h, rel, t) if _holds(i, step)), None)
+        for rel in self.facts.relations_of_type(head, tail):
+            score, probability = self._check(head, rel, tail, step)
+            known = next((i for i in self.facts.intervals(head, rel, tail) if _holds(i, step)), None)
             answers.append(Answer(self.relations[rel], probability, score, self._labels(known)))
-        return sorted(answers, key=lambda a: (a.known is None, -(a.probability or 0.0), -a.score))[:k]
+        return sorted(answers, key=lambda a: (a.known is None, -(a.probability or 0.0), -a.score))
 
     # Scores --------------------------------------------------------------------------------------------
 
@@ -259,21 +278,24 @@ class AnswerEngine:
         is_known: Tensor,
         chosen: Tensor | None = None,
     ) -> Tensor:
-        """Features of the candidates of one query, ``3 × [n] → [n, 12]``, or of those at the places ``chosen``.
+        """Features of the candidates of one query, ``3 × [n] → [n, 13]``, or of those at the places ``chosen``.
 
-        The first three compare a candidate with those that are not known facts: its log-odds in the softmax, its margin
-        to the best of them and the logarithm of its rank. Then its score, and whether the fact is known at another
-        time. The next four are the same for all candidates: whether the given entity ever was on its side of the
-        relation, whether the query has known answers, the usual number of answers and the number of candidates (both
-        as logarithms). Last, three products: the log-odds count less if the given entity does not fit or if there is a
-        known answer, and a known answer rules out others only where there usually is one.
+        Scores are in the unit of the calibration. The first three features compare a candidate with those that are not
+        known facts: its log-odds in the softmax, its margin to the best of them and the logarithm of its rank. Then its
+        score, and whether the fact is known at another time. The next four are the same for all candidates: whether the
+        given entity ever was on its side of the relation, whether the query has known answers, the usual number of
+        answers and the number of candidates (both as logarithms). Last, four products: the log-odds count less if the
+        given entity does not fit or if there is a known answer, a known answer rules out others only where there
+        usually is one, and a given entity that does not fit is odd only where entities usually have many answers over
+        time: a country that never had a president, not a person who never was one.
         """
         chosen = torch.arange(len(candidates)) if chosen is None else chosen
-        everything = scores.double().masked_fill(is_known, -torch.inf)
+        scores = scores.double() * (_SHARPNESS / self.calibration.unit)
+        everything = scores.masked_fill(is_known, -torch.inf)
         size = torch.full((len(chosen),), len(scores), dtype=torch.double)
         has_known = torch.full_like(size, float(is_known.any()))
         scores, others, candidates, is_known = (
-            scores[chosen].double(),
+            scores[chosen],
             everything[chosen],
             candidates[chosen],
             is_known[chosen],
@@ -293,7 +315,9 @@ class AnswerEngine:
         per_query = torch.tensor(self.facts.answers_per_query(rel, side)).log().expand_as(scores)
         fits = torch.full_like(scores, float(len(ever) > 0))
         columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, size.log()]
-        columns += [fits * odds, has_known * odds, has_known * per_query]
+        asked, other = len(self.facts.type_members(rel, side)), len(self.facts.type_members(rel, _OPPOSITE[side]))
+        usual = math.log(max(1, asked) / max(1, other))
+        columns += [fits * odds, has_known * odds, has_known * per_query, (1 - fits) * usual]
         return torch.stack(columns, dim=1)
 
     @torch.no_grad()

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from tkg_incremental.answers.calibrate import fit_calibration, measure_calibration
 from tkg_incremental.answers.engine import AnswerEngine
+from tkg_incremental.answers.typed import typed_ranks
 from tkg_incremental.data import FactTable, Timeline
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import FIRST, REL, SIDES, TIME, query_columns
 from tkg_incremental.seeding import make_generator
 
 # Quads of each split that a calibration is fitted and measured on.
@@ -48,7 +48,6 @@ def calibrate_answers(model: TKGModel, timeline: Timeline, last_step: int, seed:
     return measure_calibration(engine, timeline, train, test, generator)
 
 
-@torch.no_grad()
 def known_facts_ranked_first(
     model: TKGModel, timeline: Timeline, sample: int = 2000, last_step: int | None = None, seed: int = 0
 ) -> float:
@@ -66,22 +65,7 @@ def known_facts_ranked_first(
     quads = _sample(timeline.observed, last_step, sample, make_generator(seed, "known facts")).to(timeline.device)
     if not len(quads):
         return float("nan")
-    model.eval()
-    facts, first = timeline.observed.facts, 0
-    facts = facts[facts[:, FIRST] <= last_step]
-    for rel, step in torch.unique(quads[:, [REL, TIME]], dim=0).tolist():
-        asked = quads[(quads[:, REL] == rel) & (quads[:, TIME] == step)]
-        for side in SIDES:
-            answer = query_columns(side)[1]
-            candidates = torch.unique(facts[facts[:, REL] == rel, answer])
-            scores = model.score_all(asked, side, model.candidate_vectors(candidates, step))  # [B, n]
-            own = scores.gather(1, torch.searchsorted(candidates, asked[:, answer].contiguous())[:, None])
-            row, true = timeline.answers(side, "all").expand(asked)
-            column = torch.searchsorted(candidates, true).clamp(max=len(candidates) - 1)
-            is_candidate = candidates[column] == true
-            scores[row[is_candidate], column[is_candidate]] = -torch.inf
-            first += int((own > scores).all(1).sum())
-    return first / (2 * len(quads))
+    return float((typed_ranks(model, timeline, quads, last_step) == 1).double().mean())
 
 
 def _sample(facts: FactTable, last_step: int, size: int, generator: torch.Generator) -> Tensor:

@@ -76,6 +76,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """An integer from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0 (got {text!r})")
+    return int(text)
+
+
 def positive_or_all(text: str) -> int | str:
     return "all" if text == "all" else positive(text)
 

@@ -21,6 +21,7 @@ _ERRORS = {
     ("tkg_incremental.live.folder", "GraphLockedError"): FAILED,
     ("tkg_incremental.live.folder", "GraphFolderError"): BAD_DATA,
     ("tkg_incremental.live.schema", "StoreError"): BAD_DATA,
+    ("sqlite3", "Error"): BAD_DATA,
     ("tkg_incremental.live.settings", "SettingsError"): BAD_DATA,
     ("tkg_incremental.live.manifest", "DamagedReleaseError"): BAD_DATA,
     ("tkg_incremental.live.change_files", "ChangeFileError"): BAD_DATA,
@@ -40,7 +41,7 @@ def exit_code(error: Exception) -> int | None:
     for (module, name), code in _ERRORS.items():
         if module in sys.modules and isinstance(error, getattr(sys.modules[module], name)):
             return code
-    if is_out_of_memory(error):
+    if is_out_of_memory(error) or isinstance(error, ImportError):  # a package of an extra
         return FAILED
     return BAD_DATA if isinstance(error, (BadDataError, OSError)) else None
 
@@ -60,4 +61,6 @@ def describe(error: Exception) -> str:
             f"not enough memory: {str(error).splitlines()[0] if str(error) else 'allocation failed'}; "
             "a smaller --batch-size, --replay-size or --hidden-channels needs less"
         )
+    if type(error).__module__ == "sqlite3":
+        return f"the fact store is damaged or cannot be used: {error}"
     return str(error)

@@ -61,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     dataset = open_dataset(options)
     check_names(catalog, dataset, args.run_dir)
     timeline = dataset.timeline.to(model.device)
+    if not len(timeline.split(args.split).facts):
+        raise BadDataError(f"there are no {args.split} facts to evaluate on: --holdout of train withholds some")
     step = last_step(args.run_dir, timeline.num_steps) if args.at is None else step_of(catalog, args.at)
     evaluator = Evaluator(timeline, args.split, args.window, args.per_query, count_repeats=not args.no_repeats)
     metrics, _ = evaluator.evaluate(model, step)

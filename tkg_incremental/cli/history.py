@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         values = [release.metrics.get(name) for name in METRICS]
         mark = "answers" if release.number == current else ""
         row: list[str | float] = [release.number, f"{made:%Y-%m-%d %H:%M}", shown[release.number], changes]
-        rows.append([*row, *(math.nan if value is None else float(value) for value in values), mark])
+        rows.append([*row, *(value if isinstance(value, float) else math.nan for value in values), mark])
     print(format_table(["release", "made (UTC)", "until", "changes", *METRICS, ""], rows))
     for update in pending:
         print(printable(f"pending: {update.num_changes} changes of {update.source or 'an update'}"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tkg_incremental import __version__
-from tkg_incremental.cli.arguments import columns, device, one_of, positive, positive_or_all, seed, share, weight
+from tkg_incremental.cli.arguments import columns, device, one_of, positive, positive_or_all, seed, share, weight, whole
 from tkg_incremental.cli.errors import BadDataError, UsageError
 from tkg_incremental.registry import DATASETS, DECODERS, MODELS, STRATEGIES
 
@@ -21,6 +21,12 @@ UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
 _LARGE = 100_000
 
 _REPLAY = ("tie", "agem", "supersede")
+# Model and optimization of own facts, those of a live graph. Company graphs of 380 facts: 97.5% of them rank first, 88%
+# with DE and Adam.
+OWN_FACTS = {
+    "model": "TNTComplEx", "reciprocal": True, "optimizer": "adagrad", "lr": 0.1, "batch_size": 1000,
+    "n3": 3e-3, "smoothness": 0.01,
+}  # fmt: skip
 
 
 def option(
@@ -72,8 +78,8 @@ class RunOptions:
     )
     val: str | None = option(None, "data", "validation facts", str, "FILE", needs="facts")
     test: str | None = option(None, "data", "test facts", str, "FILE", needs="facts")
-    holdout: float | None = option(
-        None, "data", "share of the facts kept for validation and test (0.1, without --val and --test)", share, "X",
+    holdout: float = option(
+        0.0, "data", "share of the facts withheld for validation and test; by default all are learnt", share, "X",
         needs="facts",
     )  # fmt: skip
     unit: str = option("auto", "data", f"unit of time: {', '.join(UNITS)}", one_of(UNITS), "UNIT", needs="facts")
@@ -91,7 +97,7 @@ class RunOptions:
     )
     keep_outliers: bool = option(False, "data", "accept dates far outside of all others", bool, needs="facts")
 
-    model: str = option("DE", "model", f"{', '.join(MODELS)}", one_of(MODELS))
+    model: str = option("DE", "model", f"{', '.join(MODELS)} (own facts: TNTComplEx)", one_of(MODELS))
     decoder: str | None = option(
         None, "model", f"score: {', '.join(DECODERS)}", one_of(DECODERS), used_by=("DE", "Static", "CalendarDE")
     )
@@ -184,6 +190,10 @@ class RunOptions:
         "warm_up", "strategy", "entities that appear at a step: warm_up on their own facts, initialize, or keep",
         one_of(("warm_up", "initialize", "keep")), "HOW", used_by=[name for name in STRATEGIES if name != "fb_future"],
     )  # fmt: skip
+    candidates: str = option(
+        "own", "strategy", "wrong answers to facts of the past: entities known then (own) or now (last; own facts)",
+        one_of(("own", "last")), "WHICH", used_by=[name for name in STRATEGIES if name != "fb_future"],
+    )  # fmt: skip
     negative_pool: int = option(
         5_000, "strategy", "number of entities to draw negatives from, in larger graphs", positive, "N",
         used_by=[name for name in STRATEGIES if name != "fb_future"],
@@ -206,7 +216,10 @@ class RunOptions:
     shared_negatives: bool = option(
         False, "learning", "the facts of a batch share their negatives (models with time in relations only)", bool
     )
-    patience: int | None = option(None, "learning", "epochs to wait for an improvement", positive, "N", suited=(5, 20))
+    patience: int | None = option(
+        None, "learning", "epochs to wait for an improvement; 0 for all epochs, as with own facts", whole, "N",
+        suited=(5, 20),
+    )  # fmt: skip
     lr: float | None = option(None, "learning", "learning rate", float, "X", suited=(5e-3, 1e-3))
     batch_size: int = option(2048, "learning", "facts per batch", positive, "N")
     optimizer: str = option(
@@ -227,6 +240,20 @@ class RunOptions:
     autocast: str | None = option(
         None, "learning", "bf16 or fp16: precision of matrix products", one_of(("bf16", "fp16")), "TYPE"
     )
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> RunOptions:
+        """The options that were given, with the defaults for own facts where these are learnt.
+
+        Own facts are learnt by a model that knows what it is given, without early stopping: a few withheld facts are no
+        reason to stop before the others are learnt.
+        """
+        if given.get("facts") is None:
+            return cls(**given)
+        own: dict[str, Any] = {"patience": 0, "candidates": "last"}
+        if "model" not in given and "optimizer" not in given:
+            own |= OWN_FACTS
+        return cls(**{**own, **given})
 
     def suited_to(self, num_quads: int, is_events: bool = False) -> RunOptions:
         """The same options with the defaults for a dataset of this size and kind.
@@ -282,7 +309,7 @@ class RunOptions:
                 )
             if each.metadata["needs"] and getattr(self, each.metadata["needs"]) is None:
                 raise UsageError(f"{flag} goes with --{each.metadata['needs']} (got {given[name]!r})")
-        if given.get("holdout") is not None and (self.val or self.test):
+        if given.get("holdout") and (self.val or self.test):
             raise UsageError(f"--holdout has no effect with --val or --test (got {given['holdout']!r})")
 
     def save(self, run_dir: Path, command: str = "") -> None:
@@ -319,7 +346,7 @@ def read_run_file(run_dir: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BadDataError(f"'{path}' is damaged or of another version: {error}") from None
 
 

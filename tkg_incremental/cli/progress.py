@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,8 @@ class StepLines(Callback):
         if record is None:
             line = "base model ready"
         else:
-            there = [name for name in ("C@10", "A@10", "DF@10", "RRD") if name in record]
+            names = ("C@10", "A@10", "DF@10", "RRD")
+            there = [name for name in names if not math.isnan(record.get(name, math.nan))]
             shown = [f"{name} {show_number(record[name])}" for name in there]
             line = f"{record['label']}: {'  '.join([*shown, str(record['epochs'])])} epochs"
         print(line, file=sys.stderr, flush=True)

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from tkg_incremental.answers import Answer
 
 DESCRIPTION = """
-Ask a trained model which entity completes a fact at a given time. "?" marks the side that is
-asked for. Only the folder of the run or graph is needed. An unknown name gets the nearest known ones.
+Ask a trained model what completes a fact at a given time: "?" marks the head, the tail or the
+relation that is asked for. Only the folder of the run or graph is needed. An unknown name gets the nearest known ones.
 Known answers come first, with the time since when they hold.
 """
 EXAMPLES = """
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2021 -k 5
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2016 --at 2018 --at 2022
 tkg-incremental query runs/demo "Angela Merkel" "member of party" "?" --at 2010 --json
+tkg-incremental query runs/demo "Angela Merkel" "?" Germany --at 2010
 tkg-incremental query graphs/company "?" leads "R&D" --predicted-only
 """
 
@@ -35,7 +36,7 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "query", "ask a trained model", DESCRIPTION, EXAMPLES, run)
     add_run(parser)
     parser.add_argument("head", metavar="HEAD", help='name of the head, or "?"')
-    parser.add_argument("rel", metavar="REL", help="name of the relation")
+    parser.add_argument("rel", metavar="REL", help='name of the relation, or "?"')
     parser.add_argument("tail", metavar="TAIL", help='name of the tail, or "?"')
     parser.add_argument(
         "--at",
@@ -55,8 +56,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if (args.head == "?") == (args.tail == "?") or args.rel == "?":
-        raise UsageError(f'exactly one of HEAD and TAIL must be "?" (got {args.head!r} {args.rel!r} {args.tail!r})')
+    if [args.head, args.rel, args.tail].count("?") != 1:
+        raise UsageError(
+            f'exactly one of HEAD, REL and TAIL must be "?" (got {args.head!r} {args.rel!r} {args.tail!r})'
+        )
     if is_graph(args.run_dir):
         return query_graph(args)
     if not args.at:
@@ -65,13 +68,13 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, flag) not in (None, False):
             raise UsageError(f"--{flag.replace('_', '-')} needs the folder of a graph (got '{args.run_dir}')")
     model, catalog = open_model(args.run_dir)
-    head, tail = (None if name == "?" else name for name in (args.head, args.tail))
+    head, rel, tail = (None if name == "?" else name for name in (args.head, args.rel, args.tail))
     steps, answers = {}, {}
     try:
         for when in args.at:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                answers[when] = model.query(head, args.rel, tail, when, args.k, args.any_type)
+                answers[when] = model.query(head, rel, tail, when, args.k, args.any_type)
                 steps[when] = catalog.axis.labels[model.answers.step_of(when)]
             for message in sorted({str(warning.message) for warning in caught}):
                 print(message, file=sys.stderr)
@@ -89,12 +92,12 @@ def run(args: argparse.Namespace) -> int:
 
 def query_graph(args: argparse.Namespace) -> int:
     """Asks a live graph: known answers first, each with its probability."""
-    head, tail = (None if name == "?" else name for name in (args.head, args.tail))
+    head, rel, tail = (None if name == "?" else name for name in (args.head, args.rel, args.tail))
     only = "known" if args.known_only else "predicted" if args.predicted_only else None
     with open_graph(args.run_dir) as graph:
         times = args.at or [graph.engine_as_of(args.as_of).axis.labels[-1]]
         choice = {"any_type": args.any_type, "only": only, "as_of": args.as_of}
-        answers = {when: graph.query(head, args.rel, tail, when, args.k, **choice) for when in times}
+        answers = {when: graph.query(head, rel, tail, when, args.k, **choice) for when in times}
     if args.json:
         print_json({when: [answer.to_dict() for answer in found] for when, found in answers.items()})
         return OK

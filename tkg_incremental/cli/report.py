@@ -45,7 +45,7 @@ def report_of(run_dir: Path) -> Path:
 
     try:
         return write_report(run_dir)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise BadDataError(f"a file in '{run_dir}' is damaged or of another version: {error!r}") from error
 
 

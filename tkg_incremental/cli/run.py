@@ -13,6 +13,7 @@ import torch
 
 from tkg_incremental.cli.errors import UsageError
 from tkg_incremental.cli.options import RUN_FILE, RunOptions
+from tkg_incremental.cli.outcome import print_dataset
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
 from tkg_incremental.datasets.options import CountBins, ReadOptions
@@ -30,8 +31,6 @@ from tkg_incremental.training import (
     TrainerSettings,
 )
 
-# Share of held-out facts if a user's own facts come without validation and test facts.
-_HOLDOUT = 0.1
 # Memory per replayed quad while it is drawn and learnt, about.
 _BYTES_PER_QUAD = 100
 
@@ -63,7 +62,7 @@ def train(
             raise RunFolderError(f"'{run_dir}' holds an earlier run: --resume continues it, --overwrite replaces it")
     dataset = open_dataset(options)  # the first process builds it, under a lock
     if communicator.is_first:
-        print(dataset, file=sys.stderr)
+        print_dataset(dataset)
         if dataset.timeline.is_events and options.learns_deleted_facts:
             print(
                 "All facts are events of one step: nothing is learnt from their end (--deletion, --contrast and "
@@ -96,9 +95,6 @@ def open_dataset(options: RunOptions) -> TKGDataset:
     """The dataset by its name, or a user's own facts."""
     if options.facts is None:
         return make_dataset(options.dataset, options.root)
-    holdout = options.holdout
-    if holdout is None:
-        holdout = _HOLDOUT if options.val is None and options.test is None else 0.0
     try:
         return TabularTKG(
             options.facts,
@@ -113,7 +109,7 @@ def open_dataset(options: RunOptions) -> TKGDataset:
                 date_format=options.date_format,
                 outliers="keep" if options.keep_outliers else "error",
             ),
-            holdout=holdout,
+            holdout=options.holdout,
         )
     except DataError:
         raise
@@ -216,7 +212,6 @@ def _strategy(options: RunOptions) -> Strategy:
 
 def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
     names = (
-        "patience",
         "batch_size",
         "optimizer",
         "lr",
@@ -230,6 +225,7 @@ def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
     # Adagrad is not sensitive to the scale of gradients.
     max_norm = options.max_norm if options.max_norm is not None else float(options.optimizer != "adagrad")
     chosen["max_norm"] = max_norm or None
+    chosen["patience"] = options.patience or None
     learning = LearningSettings(epochs=options.epochs or 1, accumulator=options.accumulator, **chosen)
     # Scores against all entities are one matrix product, if the score is a product.
     negatives = options.base_negatives or ("all" if model.decoder.similarity == "dot" else 500)
@@ -240,13 +236,14 @@ def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
         shared="batch" if options.shared_negatives else False,
         visits=options.base_visits or "auto",
         # Link prediction ranks all entities at every step.
-        candidates="last" if options.protocol == "joint" else "own",
+        candidates="last" if options.protocol == "joint" else options.candidates,  # type: ignore[arg-type]
     )
     return TrainerSettings(
         learning=learning,
         base=base,
         negative_pool=options.negative_pool,
         new_entities=options.new_entities,  # type: ignore[arg-type]
+        candidates=options.candidates,  # type: ignore[arg-type]
         checkpoint_every=options.checkpoint_every,
     )
 

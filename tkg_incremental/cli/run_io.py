@@ -32,7 +32,7 @@ def open_result(run_dir: Path) -> Result:
 
     try:
         return Result.load(path)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadDataError(f"'{path}' is damaged or of another version: {error!r}") from None
 
 
@@ -43,7 +43,7 @@ def open_config(run_dir: Path) -> dict[str, Any]:
         return {}
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BadDataError(f"'{path}' is damaged: {error}") from None
 
 

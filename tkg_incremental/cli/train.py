@@ -33,7 +33,8 @@ Ctrl-C stops a run; train --resume --run-dir RUN continues it and needs no other
 EXAMPLES = """
 tkg-incremental train                                    # world leaders with TIE-DE
 tkg-incremental train --dataset YAGO11k --model HyTE --strategy ft --seed 1
-tkg-incremental train --facts my.csv --run-dir runs/mine # your own facts
+tkg-incremental train --facts my.csv --run-dir runs/mine # your own facts, all of them
+tkg-incremental train --facts my.csv --holdout 0.1       # a tenth withheld, for metrics
 tkg-incremental train --dataset ICEWS14 --model TNTComplEx --protocol joint
 tkg-incremental train --config run.toml --epochs 5       # flags override the file
 tkg-incremental train --resume --run-dir runs/mine
@@ -55,11 +56,12 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     given = merge(args)
     resume, run_dir = hasattr(args, "resume"), given.pop("run_dir", None)
-    options = RunOptions(**given)
+    options = RunOptions.of(given)
     if not resume:
         options.refuse_unused(given)
     run_dir = Path(run_dir or default_run_dir(options))
 
+    from tkg_incremental.cli.outcome import print_result
     from tkg_incremental.cli.progress import watchers
     from tkg_incremental.cli.report import report_of
     from tkg_incremental.cli.run import train
@@ -83,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     except LostProcessError as error:
         raise LostProcessError(f"{error}. {how_to_resume(run_dir, communicator)}") from error
     if communicator.is_first:
-        print(result)
+        print_result(result, options.facts is not None)
         print(f"\nWritten to {run_dir}: metrics.json, model.pt, {report_of(run_dir).name}")
     communicator.shutdown()
     return OK

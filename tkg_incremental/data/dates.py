@@ -169,7 +169,7 @@ def _read_as(text: str, dayfirst: bool, date_format: str | None) -> Period:
     if date_format is not None:
         try:
             return _hour(datetime.datetime.strptime(text, date_format), _granularity(date_format))
-        except ValueError:
+        except (ValueError, OverflowError, re.error):  # `re.error`: of a format that names a part twice
             raise ValueError(f"expected a date of the format {date_format!r} (got {text!r})") from None
     match = _DAY_OR_MONTH_FIRST.fullmatch(text)
     if not match:

@@ -71,6 +71,8 @@ def find_columns(
         layout = Layout(places, surely_header or is_complete(recognise(fields)))
     else:
         layout = _recognised(path, line, fields, surely_header)
+    if layout.has_header and columns is None:
+        _check_twice(path, line, fields, layout.places)
     if layout.has_header and (columns is None or isinstance(columns, Mapping)):
         _check_others(path, line, fields, layout.places)
     return Layout(_time_columns(layout.places), layout.has_header)
@@ -142,6 +144,15 @@ def _check_others(path: Path, line: int | None, fields: Sequence[str], places: M
             raise DataError(path, line, problem)
     if others:
         logger.info("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
+
+
+def _check_twice(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:
+    """Two columns of one name: which one is meant?"""
+    keys = [_key(field) for field in fields]
+    for place in places.values():
+        if keys.count(keys[place]) > 1:
+            header = short(" | ".join(fields), 200)
+            raise DataError(path, line, f"expected one column {fields[place].strip()!r} (got {header!r})")
 
 
 def _time_columns(places: dict[str, int]) -> dict[str, int]:

@@ -162,8 +162,11 @@ class ChangeSet:
 
 
 def _in_order(changes: Sequence[Change]) -> list[Change]:
-    # Retractions come first, so that what replaces them can be added.
-    return sorted(changes, key=lambda change: (change.op != "retract", -(2**63) if change.at is None else change.at))
+    # Retractions come first, so that what replaces them can be added; a fact may end and begin again at one instant.
+    def order(change: Change) -> tuple[bool, int, bool]:
+        return change.op != "retract", -(2**63) if change.at is None else change.at, change.op != "end"
+
+    return sorted(changes, key=order)
 
 
 def _named_facts(store: FactStore) -> Iterator[tuple[str, str, str, int, int | None]]:

@@ -102,18 +102,22 @@ def resume_erasure(folder: GraphFolder) -> bool:
     found = folder.store.connection.execute("SELECT value FROM meta WHERE key = 'erasing'").fetchone()
     if found is None:
         return False
-    plan = json.loads(found[0])
-    rows = {
-        table: (torch.tensor(index, dtype=torch.int64), torch.tensor(values))
-        for table, (index, values) in plan["rows"].items()
-    }
+    try:
+        plan = json.loads(found[0])
+        names = [str(name) for name in plan["names"]]
+        rows = {
+            table: (torch.tensor(index, dtype=torch.int64), torch.tensor(values))
+            for table, (index, values) in plan["rows"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"'{folder.store.path}' is damaged: it has no plan of the erasure ({error!r})") from None
     shutil.rmtree(folder.path / "releases" / "rejected", ignore_errors=True)
     (folder.path / "history.html").unlink(missing_ok=True)  # it names entities; `report` writes it again
     for number in folder.releases.numbers():
-        _rewrite_release(folder, number, rows, plan["names"])
+        _rewrite_release(folder, number, rows, names)
     with folder.store.transaction() as connection:
         for number, metrics in connection.execute("SELECT number, metrics FROM releases").fetchall():
-            text = json.dumps(_cleared(json.loads(metrics), plan["names"]))
+            text = json.dumps(_cleared(json.loads(metrics), names))
             connection.execute("UPDATE releases SET metrics = ? WHERE number = ?", (text, number))
         # From here on only the compaction is left to do, and the names are no longer needed.
         connection.execute("UPDATE meta SET value = ? WHERE key = 'erasing'", (json.dumps({"rows": {}, "names": []}),))

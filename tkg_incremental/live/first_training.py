@@ -47,6 +47,9 @@ def train_first(graph: ServedGraph, calibrate: bool) -> UpdateReport:
             calibration = _calibrate(graph, model, everything, clock)
             epochs = max(1, epochs // 3)
         train_whole(model, everything, settings, epochs)
+        known = everything.observed.between(0, clock.num_steps - 1)
+        sample = known.sample(_CALIBRATION_FACTS, make_generator(settings.seed, "unit"))
+        calibration = graph.rescaled(calibration, model, clock, sample)
         number, report = measure_first(graph, model, everything.observed.at(clock.num_steps - 1), calibration, begin)
         facts = store.num_facts
     graph.folder.release(number)

@@ -187,7 +187,7 @@ class GraphFolder:
             number: Number of the release.
         """
         self._must_write()
-        chain = self.releases.chain(number)
+        chain = self.releases.chain(number, self._known())
         self.releases.set_current(number)  # the commit point
         self.store.sync([manifest.record for manifest in chain])
 
@@ -204,10 +204,13 @@ class GraphFolder:
         if current is None and self.store.release is not None:  # the file was lost
             self.releases.set_current(self.store.release)
         elif current is not None and current != self.store.release:
-            self.store.sync([manifest.record for manifest in self.releases.chain(current)])
+            self.store.sync([manifest.record for manifest in self.releases.chain(current, self._known())])
         resume_erasure(self)
-        known = {release.number for release in self.store.releases()}
-        return self.releases.clean(known)
+        return self.releases.clean(self._known())
+
+    def _known(self) -> set[int]:
+        """Releases that the store knows: those that have been current."""
+        return {release.number for release in self.store.releases()}
 
     def _recover_if_needed(self) -> None:
         if self.is_writer:

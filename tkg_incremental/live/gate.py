@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tkg_incremental.live.settings import check_table
 from tkg_incremental.models.base import TKGModel
 
 
@@ -30,13 +31,16 @@ class GateSettings:
     drift: float = 0.2
     sample: int = 500
 
+    def __post_init__(self) -> None:
+        for name in ("learned", "kept", "outranked", "drift"):
+            if not 0 <= getattr(self, name) < math.inf:  # NaN would let everything pass
+                raise ValueError(f"{name} must be at least 0 and finite (got {getattr(self, name)})")
+        if self.sample < 1:
+            raise ValueError(f"sample must be at least 1 (got {self.sample})")
+
     @classmethod
-    def from_table(cls, table: dict[str, Any]) -> GateSettings:
-        names = {field.name for field in fields(cls)}
-        for key in table:
-            if key not in names:
-                raise ValueError(f"[gate] has no option {key!r} (expected one of {', '.join(sorted(names))})")
-        return cls(**table)
+    def from_table(cls, table: Any) -> GateSettings:
+        return cls(**check_table("gate", table, cls))
 
 
 @dataclass(frozen=True)

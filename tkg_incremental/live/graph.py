@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time as clock_time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from tkg_incremental.live.proposals import (
 from tkg_incremental.live.reading import read_named_facts
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
+from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.updating import learn_pending
 
@@ -78,9 +80,14 @@ class LiveGraph(ServedGraph):
             **(settings or LiveSettings()).to_tables(),
             "gate": asdict(gate or GateSettings()),
         }
-        with GraphFolder.create(path, found.unit, about) as folder:
-            import_arrays(folder.store, found.entities, found.relations, *found[4:])
-            folder.store.add_aliases(aliases or {})
+        folder = GraphFolder.create(path, found.unit, about)
+        try:
+            with folder:
+                import_arrays(folder.store, found.entities, found.relations, *found[4:])
+                folder.store.add_aliases(aliases or {})
+        except BaseException:
+            shutil.rmtree(folder.path)  # so that the next try finds no half of a graph
+            raise
         return cls(path)
 
     @classmethod
@@ -145,6 +152,7 @@ class LiveGraph(ServedGraph):
         begin = clock_time.perf_counter()
         with self._writing():
             self.released()
+            self._check_clock()
             store, last = self.folder.store, self.pending_clock
             when = last.now + 1 if at is None else check_date(last, at, self.show)
             given = {"add": added, "end": ended, "retract": retracted}
@@ -216,6 +224,8 @@ class LiveGraph(ServedGraph):
                 raise KeyError(f"no entity is called {ends[found.index(None)]!r}")
             if relation is None:
                 raise KeyError(f"no relation is called {names[1]!r}")
+            if self.current is not None:
+                self._check_clock()
             ids = [entity for entity in found if entity is not None]
             rows, gone = new_rows(self, ids), store.all_names(ids[0])
             if len(ids) == 1:
@@ -240,6 +250,15 @@ class LiveGraph(ServedGraph):
         """
         with self._writing():
             self.folder.store.add_aliases(aliases)
+
+    def _check_clock(self) -> None:
+        """Whether store and release agree on the last step: an update would be learnt at a wrong one."""
+        now, manifest = self.folder.store.clock, self.folder.releases.manifest(self.released())
+        if now != manifest.clock:
+            raise StoreError(
+                f"'{self.folder.store.path}' is damaged: its last step is {now}, that of release {manifest.number} is "
+                f"{manifest.clock}"
+            )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -28,6 +28,8 @@ from tkg_incremental.training.learner import StepLearner
 MAX_ONE_VS_ALL = 20_000
 # The same for updates, whose cost should follow the change.
 MAX_ONE_VS_ALL_UPDATE = 5_000
+# Updates of graphs with at most this number of times `replay` facts visit each of them in every epoch.
+MAX_EVERY_FACT = 4
 # Entities that negatives of an update are drawn from, so that few rows move.
 POOL_SIZE = 5_000
 # Negatives that the quads of a batch share, or of a quad where the vectors of entities depend on time.
@@ -86,7 +88,7 @@ def train_update(
     if len(changed.added):
         terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), **negatives))
     facts = len(timeline.observed)
-    if 0 < facts <= settings.replay:
+    if 0 < facts <= MAX_EVERY_FACT * settings.replay:
         # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
         terms.append(CrossEntropy(History(max(1, settings.replay // facts)), **negatives, name="RCE"))
     elif len(replay):
@@ -98,6 +100,7 @@ def train_update(
         last[:, FIRST] = last[:, LAST]
         quads = LazyQuads(torch.cat([former, last])).visits(settings.repeats)
         terms.append(CrossEntropy(Given(quads), **negatives, weight=0.5, name="CE former"))
+    weigh_by_size(terms, timeline)
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
@@ -107,6 +110,19 @@ def train_update(
     _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
     assert not isinstance(learner.optimizer, torch.optim.Adam)
     return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
+
+
+def weigh_by_size(terms: Sequence[Term], timeline: Timeline) -> None:
+    """Gives every quad of a batch the same weight, whichever term it belongs to.
+
+    A term is a mean over its own quads. The sum of several means would outweigh the regularization, which is one mean
+    over all quads: with each update facts that were not learnt would be predicted worse.
+    """
+    time, generator = timeline.num_steps - 1, torch.Generator()
+    sizes = [0 if term.view is None else len(term.view.select(timeline, time, generator)) for term in terms]
+    for term, size in zip(terms, sizes, strict=True):
+        assert isinstance(term, CrossEntropy)
+        term.weight *= size / max(1, sum(sizes))
 
 
 def _known(timeline: Timeline, quads: Tensor) -> Tensor:

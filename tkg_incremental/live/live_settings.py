@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from tkg_incremental.live.settings import SettingsError, check_table
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.training.settings import LearningSettings
@@ -25,8 +26,8 @@ class LiveSettings:
         rounds: Maximum number of times that an update is judged and continued.
         repeats: Visits of a changed fact per epoch of an update.
         current: Facts that hold now, per epoch of an update.
-        replay: Quads of the past per epoch of an update. A graph with fewer facts visits each of them at random steps,
-            new ones in each epoch; a larger one draws (fact, step) pairs uniformly.
+        replay: Quads of the past per epoch of an update. A graph with at most four times as many facts visits each of
+            them at random steps, new ones in each epoch; a larger one draws (fact, step) pairs uniformly.
         lr: Learning rate of Adagrad.
         n3: Weight of the N3 regularization.
         smoothness: Weight of the temporal smoothness.
@@ -47,21 +48,30 @@ class LiveSettings:
     current: int = 1000
     replay: int = 5000
     lr: float = 0.1
-    n3: float = 3e-3
+    n3: float = 5e-3
     smoothness: float = 0.01
     unlikelihood: float = 0.5
     batch_size: int = 1000
     accumulator: float = 1e-6
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("hidden_channels", "epochs", "visits", "update_epochs", "rounds", "repeats", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
+        for name in ("current", "replay"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0 (got {getattr(self, name)})")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed must be in 0 … 2^63 - 1 (got {self.seed})")
+
     @classmethod
-    def from_tables(cls, *tables: dict[str, Any], options: dict[str, Any] | None = None) -> LiveSettings:
-        """From the tables of ``graph.toml``; unknown keys are refused."""
-        values = {key: value for table in tables for key, value in table.items()}
-        names = {each.name for each in fields(cls)} - {"options"}
-        for key in values:
-            if key not in names:
-                raise ValueError(f"graph.toml has no option {key!r} (expected one of {', '.join(sorted(names))})")
+    def from_tables(cls, model: Any, learning: Any = None, options: Any = None) -> LiveSettings:
+        """From the tables ``[model]``, ``[learning]`` and ``[model_options]`` of ``graph.toml``; unknown options and
+        values of other types are refused."""
+        values = {**check_table("model", model, cls), **check_table("learning", learning or {}, cls)}
+        if not isinstance(options or {}, dict):
+            raise SettingsError(f"[model_options] must be a table (got {options!r})")
         return cls(**values, options=dict(options or {}))
 
     def to_tables(self) -> dict[str, dict[str, Any]]:

@@ -6,12 +6,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tkg_incremental.live.records import OPEN, Fact, Interval
+from tkg_incremental.live.schema import StoreError
 
 __all__ = ["FactArrays", "FactLookups", "Pairs"]
 
@@ -46,8 +47,18 @@ class Pairs(NamedTuple):
 
 
 def _array(cursor: sqlite3.Cursor, width: int) -> Ints:
-    values = np.fromiter(chain.from_iterable(cursor), np.int64)
+    try:
+        values = np.fromiter(chain.from_iterable(cursor), np.int64)
+    except (TypeError, ValueError, OverflowError) as error:  # SQLite keeps text in a column of integers
+        raise StoreError(f"the fact store is damaged: expected integers ({error})") from None
     return values.reshape(-1, width)
+
+
+def _fact(row: tuple[Any, ...]) -> Fact:
+    fact = Fact(*row)
+    if not all(type(value) is int for value in row[:5]) or type(fact.valid_to) not in (int, type(None)):
+        raise StoreError(f"the fact store is damaged: expected integers (got {fact})")
+    return fact
 
 
 class FactLookups:
@@ -76,7 +87,7 @@ class FactLookups:
 
     def _facts(self, where: str, values: tuple[int, ...], revision: int | None) -> Iterator[Fact]:
         rows = self.connection.execute(f"SELECT {COLUMNS} FROM {self._source(revision)} WHERE {where}", values)
-        return (Fact(*row) for row in rows)
+        return map(_fact, rows)
 
     def answers(
         self,
@@ -151,20 +162,19 @@ class FactLookups:
         found = [_array(self.connection.execute(sql, (*kind, at, length)), 1)[:, 0] for at in places]
         return np.unique(np.concatenate(found))[:size]
 
-    def spans(
-        self, rel: int, side: str, now: int, limit: int, revision: int | None = None
-    ) -> list[tuple[int, int, int]]:
-        """Entity on a side, beginning and end of at most ``limit`` facts of a relation. An open end is ``now``."""
+    def spans(self, rel: int, side: str, now: int, limit: int, revision: int | None = None) -> Ints:
+        """``[n, 3]`` entity on a side, beginning and end of at most ``limit`` facts of a relation. An open end is
+        ``now``."""
         columns = f"{side}, valid_from, coalesce(valid_to, ?)"
         if revision is not None:
             sql = f"SELECT {columns} FROM {self._source(revision)} WHERE rel = ? LIMIT ?"
-            return self.connection.execute(sql, (now, rel, limit)).fetchall()
+            return _array(self.connection.execute(sql, (now, rel, limit)), 3)
         # By entities of the relation: there is no index of facts by relation alone.
         sql = (
             f"SELECT {columns} FROM members m CROSS JOIN facts f ON f.{side} = m.entity AND f.rel = m.rel "
             "WHERE m.rel = ? AND m.side = ? LIMIT ?"
         )
-        return self.connection.execute(sql, (now, rel, int(side == "tail"), limit)).fetchall()
+        return _array(self.connection.execute(sql, (now, rel, int(side == "tail"), limit)), 3)
 
     def holding(self, at: int, revision: int | None = None) -> int:
         """Number of facts that hold at an instant. Reads all facts."""
@@ -202,15 +212,15 @@ class FactLookups:
         # SQLite looks up one minimum or maximum, but reads the whole table for both in one query.
         sql = "SELECT coalesce((SELECT min(id) FROM facts), 0), coalesce((SELECT max(id) FROM facts), -1)"
         low, high = self.connection.execute(sql).fetchone()
-        first = self.connection.execute("SELECT value FROM meta WHERE key = 'first'").fetchone()
-        if first is None or first[0] >= before or size == 0:
+        first = _array(self.connection.execute("SELECT value FROM meta WHERE key = 'first'"), 1)
+        if not len(first) or first[0, 0] >= before or size == 0:
             return Pairs(*np.empty((5, 0), np.int64))
         if high - low < SMALL:
             return self._sample_by_duration(size, rng, before)
         found: list[Ints] = []
         kept, batch = 0, 4096
         while kept < size:
-            ids, steps = rng.integers(low, high + 1, batch), rng.integers(first[0], before, batch)
+            ids, steps = rng.integers(low, high + 1, batch), rng.integers(first[0, 0], before, batch)
             pairs = self._pairs_that_hold(ids, steps)
             found.append(pairs)
             kept += pairs.shape[1]

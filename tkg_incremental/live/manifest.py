@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tkg_incremental.live.records import Release
+from tkg_incremental.live.tensors import DTYPES
 from tkg_incremental.storage import atomic_write
 
 __all__ = ["MANIFEST", "DamagedReleaseError", "Manifest"]
@@ -103,6 +104,7 @@ class Manifest:
                 raise DamagedReleaseError(number, path, f"format version {FORMAT} is expected (got {version})")
             about["updates"] = tuple(about["updates"])
             manifest = cls(**about)
+            _check(manifest)
         except OSError as error:
             raise DamagedReleaseError(number, path, error.strerror or str(error)) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -112,6 +114,32 @@ class Manifest:
         if manifest.parent is not None and not 0 <= manifest.parent < number:
             raise DamagedReleaseError(number, path, f"its parent must be older (got {manifest.parent})")
         return manifest
+
+
+def _check(manifest: Manifest) -> None:
+    """Whether every value has the type that its users rely on: a checksum proves that nobody changed it by accident."""
+    numbers = (manifest.number, manifest.created, manifest.clock, manifest.chain_bytes, *manifest.updates)
+    optional = () if manifest.parent is None else (manifest.parent,)
+    sizes = manifest.vocabulary.values()
+    for number in (*numbers, *optional, *sizes):
+        if type(number) is not int or abs(number) >= 2**62:
+            raise TypeError(f"expected an integer (got {number!r})")
+    kinds: tuple[tuple[object, type], ...] = (
+        (manifest.full, bool),
+        (manifest.metrics, dict),
+        (manifest.calibration, dict),
+    )
+    for value, kind in kinds:
+        if type(value) is not kind:
+            raise TypeError(f"expected a {kind.__name__} (got {value!r})")
+    for name, file in manifest.files.items():
+        if type(file["bytes"]) is not int or type(file["sha256"]) is not str:
+            raise TypeError(f"expected bytes and sha256 of '{name}' (got {file!r})")
+        if Path(name).name != name:
+            raise ValueError(f"expected a file of the release (got {name!r})")
+    for name, table in manifest.tables.items():
+        if table["dtype"] not in DTYPES or not all(type(size) is int and size >= 0 for size in table["shape"]):
+            raise ValueError(f"expected dtype and shape of '{name}' (got {table!r})")
 
 
 def _checksum(about: dict[str, Any]) -> str:

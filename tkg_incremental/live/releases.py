@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,15 @@ class ReleaseFolder:
         """The verified manifest of a release."""
         return Manifest.read(self.folder(number), number)
 
-    def chain(self, number: int) -> list[Manifest]:
-        """A release and its ancestors, oldest first."""
+    def chain(self, number: int, until: Collection[int] = ()) -> list[Manifest]:
+        """A release and its ancestors, oldest first.
+
+        Args:
+            number: Number of the release.
+            until: Releases whose ancestors are left out, so that an update does not read the manifests of all others.
+        """
         found = [self.manifest(number)]
-        while (parent := found[-1].parent) is not None:
+        while (parent := found[-1].parent) is not None and found[-1].number not in until:
             found.append(self.manifest(parent))
         return found[::-1]
 

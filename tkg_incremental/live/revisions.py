@@ -30,6 +30,12 @@ class Revisions(Vocabulary, FactLookups):
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
+    def _get_number(self, key: str) -> int | None:
+        value = self._get(key)
+        if value is None or type(value) is int:
+            return value
+        raise StoreError(f"'{self.path}' is damaged: expected an integer as {key} (got {value!r})")
+
     def _set(self, key: str, value: object) -> None:
         self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
@@ -41,14 +47,12 @@ class Revisions(Vocabulary, FactLookups):
     @property
     def clock(self) -> int | None:
         """The last step of the graph; ``None`` before the first facts."""
-        value = self._get("clock")
-        return None if value is None else int(value)  # type: ignore[call-overload]
+        return self._get_number("clock")
 
     @property
     def release(self) -> int | None:
         """The release that the facts belong to; ``None`` before the first one."""
-        value = self._get("release")
-        return None if value is None else int(value)  # type: ignore[call-overload]
+        return self._get_number("release")
 
     # -- revisions
 
@@ -61,6 +65,8 @@ class Revisions(Vocabulary, FactLookups):
         number, last = self.connection.execute(
             "SELECT coalesce(max(number), 0) + 1, max(recorded_at) FROM revisions"
         ).fetchone()
+        if not isinstance(last, int | None):
+            raise StoreError(f"'{self.path}' is damaged: expected a time as recorded_at (got {last!r})")
         # Clocks may go backwards. Recorded time does not.
         instant = max(time.time_ns() // 1000, (last or 0) + 1)
         self.connection.execute("INSERT INTO revisions VALUES (?, ?, ?)", (number, instant, reason))
@@ -95,8 +101,8 @@ class Revisions(Vocabulary, FactLookups):
         if members:
             sql = "INSERT INTO members VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET facts = facts + 1"
             self.connection.executemany(sql, [(fact.rel, 0, fact.head), (fact.rel, 1, fact.tail)])
-            first = self._get("first")
-            if first is None or fact.valid_from < int(first):  # type: ignore[call-overload]
+            first = self._get_number("first")
+            if first is None or fact.valid_from < first:
                 self._set("first", fact.valid_from)
 
     def _remove(self, fact: Fact, members: bool = True) -> None:
@@ -115,10 +121,10 @@ class Revisions(Vocabulary, FactLookups):
             self.connection.executemany(f"DELETE FROM members {where} AND facts <= 0", sides)
 
     def _next_fact(self) -> int:
-        last = self._get("last_fact")
-        number = 0 if last is None else int(last) + 1  # type: ignore[call-overload]
+        last = self._get_number("last_fact")
+        number = 0 if last is None else last + 1
         self._set("last_fact", number)
-        return int(number)
+        return number
 
     def apply(self, change: Change, show: Callable[[int], str] = str) -> str | None:
         """Applies one change in the running transaction and revision.

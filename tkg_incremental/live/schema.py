@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 __all__ = ["SCHEMA_VERSION", "StoreError", "connect", "create_indices", "create_tables", "drop_indices"]
@@ -64,6 +66,11 @@ TRIGGERS = {
 }
 
 
+_COLUMNS = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
+
+_PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
+
+
 class StoreError(Exception):
     """A fact store is missing, damaged, or of another version."""
 
@@ -101,6 +108,25 @@ def drop_indices(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
 
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Whether the file has the tables of a store, and no other triggers and views, which could change what is
+    written."""
+    with closing(sqlite3.connect(":memory:")) as expected:
+        create_tables(expected, "day")
+        wanted, usual = set(expected.execute(_COLUMNS)), set(expected.execute(_PROGRAMS))
+    missing = sorted({".".join(names) for names in wanted - set(connection.execute(_COLUMNS))})
+    if missing:
+        raise StoreError(f"cannot open '{path}': it is damaged, {', '.join(missing[:5])} missing")
+    for kind, name, _ in sorted(set(connection.execute(_PROGRAMS)) - usual):
+        raise StoreError(f"cannot open '{path}': a fact store has no such {kind} (got {name!r})")
+
+
+def _is_on_read_only_medium(path: Path) -> bool:
+    if not hasattr(os, "statvfs") or not path.exists():
+        return False
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
     """Opens the file of a store.
 
@@ -113,7 +139,11 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
     Raises:
         StoreError: If the file is no store of this version.
     """
-    mode = "ro" if read_only else "rwc"
+    if _is_on_read_only_medium(path):
+        # Nobody can write there: SQLite needs no log, which it could not create.
+        mode, read_only = "ro&immutable=1", True
+    else:
+        mode = "ro" if read_only else "rwc"
     try:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None
@@ -128,6 +158,8 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
             raise StoreError(f"cannot open '{path}': it is a SQLite file, but no fact store")
         if not empty and version != SCHEMA_VERSION:
             raise StoreError(f"cannot open '{path}': schema version {SCHEMA_VERSION} is expected (got {version})")
+        if not empty:
+            _check_tables(connection, path)
         if not read_only:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -136,7 +168,8 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA cache_size = -65536")
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise StoreError(f"cannot open '{path}': {error}") from error
+        remedy = "" if os.access(path.parent, os.W_OK) else "; readers need the right to write to its folder, too"
+        raise StoreError(f"cannot open '{path}': {error}{remedy}") from error
     except StoreError:
         connection.close()
         raise

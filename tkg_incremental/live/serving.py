@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
-from tkg_incremental.answers import Answer, AnswerEngine, KnownFacts, TimelinePoint
+from tkg_incremental.answers import Answer, AnswerEngine, Answers, KnownFacts, TimelinePoint
+from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.data.units import format_instant
 from tkg_incremental.live.candidates import model_sizes
 from tkg_incremental.live.clock import GraphClock, recorded_instant
@@ -18,12 +20,17 @@ from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.known import StoreFacts, StoreNames
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError, Manifest
 from tkg_incremental.live.records import Release
+from tkg_incremental.live.settings import SettingsError
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+#: Tables of ``graph.toml``.
+_TABLES = ("graph", "model", "model_options", "learning", "gate")
 
 
 class ServedGraph:
@@ -39,19 +46,37 @@ class ServedGraph:
 
     def __init__(self, path: str | os.PathLike[str], write: bool = False) -> None:
         self.folder = GraphFolder(path, write=write)
-        tables = self.folder.settings
+        try:
+            self._read_settings(self.folder.settings)
+        except ValueError as error:
+            self.folder.close()
+            raise SettingsError(f"'{self.folder.path / 'graph.toml'}': {error}") from None
+        except BaseException:
+            self.folder.close()
+            raise
+        self._served: dict[str, tuple[int, AnswerEngine]] = {}
+
+    def _read_settings(self, tables: dict[str, Any]) -> None:
+        for name in tables:
+            if name not in _TABLES:
+                raise ValueError(f"there is no table [{name}] (expected one of {', '.join(_TABLES)})")
+        graph, unit = tables.get("graph", {}), self.folder.store.unit
+        first = graph.get("first") if isinstance(graph, dict) else graph
+        if not isinstance(first, int) or isinstance(first, bool):
+            raise ValueError(f"first in [graph] must be an integer (got {first!r})")
+        if graph.get("unit", unit) != unit:
+            raise ValueError(f"unit in [graph] must be {unit!r}, as in the fact store (got {graph['unit']!r})")
         self.settings = LiveSettings.from_tables(
-            tables.get("model", {}), tables.get("learning", {}), options=tables.get("model_options", {})
+            tables.get("model", {}), tables.get("learning"), tables.get("model_options")
         )
         self.gate = GateSettings.from_table(tables.get("gate", {}))
-        self._served: dict[str, tuple[int, AnswerEngine]] = {}
 
     # Answers -------------------------------------------------------------------------------------------
 
     def query(
         self,
         head: str | None,
-        rel: str,
+        rel: str | None,
         tail: str | None,
         at: Any = None,
         k: int = 10,
@@ -63,7 +88,7 @@ class ServedGraph:
 
         Args:
             head: Name; :obj:`None` if it is asked for.
-            rel: Name of the relation.
+            rel: Name of the relation; :obj:`None` if it is asked for.
             tail: Name; :obj:`None` if it is asked for.
             at: A date; by default the last step. A later one is answered as of the last step, with a warning.
             k: Number of answers.
@@ -82,7 +107,7 @@ class ServedGraph:
                 chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
                 # Known answers come first: those that are predicted may need a longer list.
                 if only != "predicted" or len(chosen) >= k or len(found) < asked:
-                    return chosen[:k]
+                    return Answers(chosen[:k])
                 asked *= 2
 
     def check(self, head: str, rel: str, tail: str, at: Any = None, as_of: Any = None) -> Answer:
@@ -137,7 +162,8 @@ class ServedGraph:
         """Answers questions with the current release."""
         number = self.released()
         if "now" not in self._served or self._served["now"][0] != number:
-            self._served["now"] = number, self.make_engine(self.load_model(), calibration=self.calibration)
+            clock = replace(self.clock, now=self.folder.releases.manifest(number).clock)
+            self._served["now"] = number, self.make_engine(self.load_model(number), clock, self.calibration)
         return self._served["now"][1]
 
     def engine_as_of(self, as_of: Any = None) -> AnswerEngine:
@@ -156,7 +182,7 @@ class ServedGraph:
         if "then" not in self._served or self._served["then"][0] != revision:
             manifest = releases.manifest(number)
             clock = replace(self.clock, now=manifest.clock)
-            calibration = AnswerCalibration.from_dict(manifest.calibration) if manifest.calibration else None
+            calibration = self._calibration_of(number)
             facts = StoreFacts(store, clock, revision)
             self._served["then"] = revision, self.make_engine(self.load_model(number), clock, calibration, facts)
         return self._served["then"][1]
@@ -173,8 +199,15 @@ class ServedGraph:
     @property
     def calibration(self) -> AnswerCalibration | None:
         """Turns features of an answer into a probability."""
-        state = self.folder.releases.manifest(self.released()).calibration
-        return AnswerCalibration.from_dict(state) if state else None
+        return self._calibration_of(self.released())
+
+    def _calibration_of(self, number: int) -> AnswerCalibration | None:
+        manifest = self.folder.releases.manifest(number)
+        try:
+            return AnswerCalibration.from_dict(manifest.calibration) if manifest.calibration else None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            path = self.folder.releases.folder(number) / MANIFEST
+            raise DamagedReleaseError(number, path, f"it has no calibration ({error!r})") from None
 
     def show(self, instant: int) -> str:
         """An instant as a date."""
@@ -194,6 +227,21 @@ class ServedGraph:
         names = (StoreNames(store, "entity", sizes["entities"]), StoreNames(store, "relation", sizes["relations"]))
         return AnswerEngine(model, facts or StoreFacts(store, clock), *names, clock, calibration)
 
+    def rescaled(
+        self, calibration: AnswerCalibration | None, model: TKGModel, clock: GraphClock, quads: Tensor
+    ) -> AnswerCalibration | None:
+        """A calibration with the unit of another model's scores.
+
+        Args:
+            calibration: The calibration.
+            model: The model.
+            clock: Its time axis.
+            quads: ``[n, 4]`` known facts.
+        """
+        if calibration is None or not len(quads):
+            return calibration
+        return replace(calibration, unit=score_unit(self.make_engine(model, clock), quads))
+
     def released(self) -> int:
         """The release that answers; an error before the first one."""
         number = self.current
@@ -210,7 +258,9 @@ class ServedGraph:
                 rows are zero.
         """
         number = self.released() if number is None else number
-        sizes = {**self.folder.releases.manifest(number).vocabulary, **(sizes or {})}
+        manifest = self.folder.releases.manifest(number)
+        self._check_sizes(manifest)
+        sizes = {**manifest.vocabulary, **(sizes or {})}
         with torch.device("meta"):
             model = self.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
         rows = {name: model.encoder.sizes[axis] for name, axis in model.encoder.axes.items()}
@@ -244,6 +294,21 @@ class ServedGraph:
         for axis in dict.fromkeys(encoder.axes.values()):
             encoder.initialize_new(axis, before[axis], generator)
         return model, before
+
+    def _check_sizes(self, manifest: Manifest) -> None:
+        """Whether vocabulary, tables and time axis of a release fit together: a damaged size cannot ask for memory."""
+        number, sizes = manifest.number, manifest.vocabulary
+        path = self.folder.releases.folder(number) / MANIFEST
+        if not sizes.keys() >= {"entities", "relations", "steps"}:
+            raise DamagedReleaseError(number, path, f"it has no sizes of the vocabulary (got {sizes})")
+        largest = max([0, *(table["shape"][0] for table in manifest.tables.values() if table["shape"])])
+        if not all(0 <= sizes[name] <= largest for name in ("entities", "relations")):
+            raise DamagedReleaseError(number, path, f"its tables have fewer rows than its vocabulary (got {sizes})")
+        if sizes["steps"] != manifest.clock - self.clock.origin + 1:
+            raise GraphFolderError(
+                f"first in [graph] of '{self.folder.path / 'graph.toml'}' is {self.show(self.clock.origin)}, which "
+                f"does not fit the {sizes['steps']} steps of release {number} until {self.show(manifest.clock)}"
+            )
 
     def close(self) -> None:
         """Closes the store and gives up the lock."""

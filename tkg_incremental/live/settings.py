@@ -6,12 +6,13 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from tkg_incremental.storage import atomic_write
 
-__all__ = ["SettingsError", "read_settings", "write_settings"]
+__all__ = ["SettingsError", "check_table", "read_settings", "write_settings"]
 
 
 class SettingsError(ValueError):
@@ -38,6 +39,37 @@ def read_settings(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"cannot read '{path}': {error}") from error
+
+
+def check_table(name: str, table: Any, kind: type[Any]) -> dict[str, Any]:
+    """The values of a table, if each is an option and has the type of its default.
+
+    Args:
+        name: Name of the table.
+        table: What the file has under this name.
+        kind: A dataclass whose fields with a scalar default are the options.
+
+    Raises:
+        SettingsError: With the option, what was expected and what came.
+    """
+    if not isinstance(table, dict):
+        raise SettingsError(f"[{name}] must be a table (got {table!r})")
+    defaults: dict[str, Any] = {
+        field.name: field.default for field in fields(kind) if isinstance(field.default, (int, float, str))
+    }
+    for key, value in table.items():
+        if key not in defaults:
+            raise SettingsError(f"[{name}] has no option {key!r} (expected one of {', '.join(sorted(defaults))})")
+        wanted = type(defaults[key])
+        accepted = (int, float) if wanted is float else wanted
+        if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
+            raise SettingsError(f"{key} in [{name}] must be {_KINDS[wanted]} (got {value!r})")
+        if wanted is float and not math.isfinite(value):
+            raise SettingsError(f"{key} in [{name}] must be finite (got {value})")
+    return table
+
+
+_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
 def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.live.records import Change, Release, Update
 from tkg_incremental.live.revisions import Revisions
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["FactStore"]
+
+#: Microseconds since 1970 at the end of the year 9999, the last one that Python has dates for.
+MAX_CREATED = 253_402_300_800_000_000
 
 
 class FactStore(Revisions):
@@ -186,10 +189,17 @@ class FactStore(Revisions):
         for update, release in self.connection.execute('SELECT id, "release" FROM updates WHERE "release" IS NOT NULL'):
             members.setdefault(release, []).append(update)
         rows = self.connection.execute("SELECT number, parent, created, clock, metrics FROM releases ORDER BY number")
-        return [
-            Release(number, parent, created, clock, tuple(members.get(number, ())), json.loads(metrics))
-            for number, parent, created, clock, metrics in rows
-        ]
+        return [self._release(row, tuple(members.get(row[0], ()))) for row in rows]
+
+    def _release(self, row: tuple[Any, ...], updates: tuple[int, ...]) -> Release:
+        number, parent, created, clock, text = row
+        try:
+            metrics = dict(json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"'{self.path}' is damaged: release {number} has no metrics ({error})") from None
+        if type(created) is not int or type(clock) is not int or not 0 <= created < MAX_CREATED:
+            raise StoreError(f"'{self.path}' is damaged: release {number} has no times (got {created!r} and {clock!r})")
+        return Release(number, parent, created, clock, updates, metrics)
 
     def _apply_update(self, update: int) -> None:
         sql = 'SELECT op, head, rel, tail, at, until FROM changes WHERE "update" = ? ORDER BY id'

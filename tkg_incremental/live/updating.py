@@ -116,10 +116,11 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
         rows = changed_rows(model, moved, sizes)
         report = reports[-1] if reports and not len(lost) else measure()
         outcome = judge(replace(report, finite=is_finite(model, rows)), gate)
+        calibration = graph.rescaled(graph.calibration, model, clock, still.quads)
         facts, new_entities = store.num_facts, store.num_entities - sizes["entity"]
     about = {"reason": "update", "facts": facts, "seconds": clock_time.perf_counter() - begin}
     about |= {"new_entities": new_entities, **count_changes(changes)}
-    candidate = write_candidate(graph.folder, model, rows, outcome, graph.calibration, clock.now, about)
+    candidate = write_candidate(graph.folder, model, rows, outcome, calibration, clock.now, about)
     summary = {"gate": outcome, "new_entities": new_entities}
     if not outcome.passed and not (force and outcome.finite):
         graph.folder.releases.reject(candidate)

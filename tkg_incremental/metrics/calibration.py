@@ -90,18 +90,22 @@ class AnswerCalibration:
     Args:
         predicted: For answers that are not known facts; :obj:`None` if there were no facts to fit it on.
         known: For known facts.
+        unit: By how much known facts outscore the mean candidate. Features are in this unit, because further training
+            stretches all scores.
     """
 
     predicted: Calibration | None = None
     known: Calibration | None = None
+    unit: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: part and part.to_dict() for name, part in (("predicted", self.predicted), ("known", self.known))}
+        parts = {"predicted": self.predicted, "known": self.known}
+        return {**{name: part and part.to_dict() for name, part in parts.items()}, "unit": self.unit}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> AnswerCalibration:
         predicted, known = (state[name] and Calibration.from_dict(state[name]) for name in ("predicted", "known"))
-        return cls(predicted, known)
+        return cls(predicted, known, float(state["unit"]))
 
 
 def isotonic_regression(values: Sequence[float]) -> list[tuple[float, int]]:

@@ -169,11 +169,12 @@ class TKGModel(nn.Module):
         k: int = 10,
         any_type: bool = False,
     ) -> list[Answer]:
-        """The ``k`` best answers to a question with exactly one of ``head`` and ``tail`` left out, known facts first.
+        """The ``k`` best answers to a question with exactly one of ``head``, ``rel`` and ``tail`` left out, known facts
+        first.
 
         Args:
             head: Name or id, or :obj:`None` if it is asked for.
-            rel: Name or id.
+            rel: Name or id, or :obj:`None` if it is asked for.
             tail: Name or id, or :obj:`None` if it is asked for.
             time: A year or date; an integer on an axis of plain indices. A time after the last step that the model
                 learnt is answered as of that step, with a warning.
@@ -189,10 +190,6 @@ class TKGModel(nn.Module):
     def timeline(self, head: str | int, rel: str | int, tail: str | int) -> list[TimelinePoint]:
         """The probability of a fact at every step."""
         return self.answers.timeline(head, rel, tail)
-
-    def relate(self, head: str | int, tail: str | int, time: Any, k: int = 10) -> list[Answer]:
-        """The relations that fit (head, ?, tail) at a time, most probable first."""
-        return self.answers.relate(head, tail, time, k)
 
     @classmethod
     def from_dataset(cls, dataset: TKGDataset, hidden_channels: int = 128, **kwargs: object) -> TKGModel:

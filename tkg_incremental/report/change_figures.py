@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from tkg_incremental.report.changes import Changes, DeletedRecord, RankedDeletedFact, WatchedAnswer
+from tkg_incremental.report.changes import Changes, DeletedRecord, Question, RankedDeletedFact, WatchedAnswer
 from tkg_incremental.report.figures import figure, key, round_range, tick_labels
 from tkg_incremental.report.svg import Frame, svg
 
@@ -116,10 +116,19 @@ def question_rows(changes: Changes, count: int) -> tuple[list[str], list[dict[st
                 {"name": answer.name, "learnt": answer.learnt, "cells": [_cell(answer, changes, i) for i in places]}
                 for answer in question.answers
             ],
+            "first": [_first(question, changes, i) for i in places if i < len(question.first)],
         }
         for question in shown
     ]
     return [labels[changes.steps[i]] for i in places], questions
+
+
+def _first(question: Question, changes: Changes, place: int) -> dict[str, Any]:
+    """The first answers after a step, and which of them are true."""
+    step = changes.steps[place]
+    true = {answer.name for answer in question.answers if step in answer.holds}
+    names = [{"name": name, "true": name in true} for name in question.first[place]]
+    return {"label": changes.labels[step], "answers": names}
 
 
 def _cell(answer: WatchedAnswer, changes: Changes, place: int) -> dict[str, str]:

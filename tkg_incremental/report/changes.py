@@ -65,6 +65,7 @@ class Question:
         given: Name of the entity on the other side.
         answers: Its answers, by first step.
         handovers: When one replaced another.
+        first: The names of the first three answers after each recorded step, right or wrong.
     """
 
     side: Side
@@ -72,6 +73,7 @@ class Question:
     given: str
     answers: list[WatchedAnswer]
     handovers: list[Handover]
+    first: list[list[str]] = field(default_factory=list)
 
     def __str__(self) -> str:
         return f"? · {self.rel} · {self.given}" if self.side == "head" else f"{self.given} · {self.rel} · ?"
@@ -148,6 +150,7 @@ class Changes:
         kept = sum(step < time for step in self.steps)
         del self.steps[kept:], self.deleted[kept:]
         for question in self.questions:
+            del question.first[kept:]
             for answer in question.answers:
                 del answer.ranks[kept:]
 

@@ -1,4 +1,4 @@
-"""The page of a live graph: its releases over time, what changed, and what the gate said."""
+"""The page of a live graph: its answers through time, its releases, what changed, and what the gate said."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tkg_incremental.report.comparison import curve_class
 from tkg_incremental.report.figures import figure, round_range, tick_labels
 from tkg_incremental.report.svg import Frame, escape, svg
 from tkg_incremental.report.templates import render
+from tkg_incremental.report.times import answers_through_time
 from tkg_incremental.storage import atomic_write
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ def render_history(graph: ServedGraph) -> str:
     if pending:
         lead.append(f"{pending} changes are pending: the gate has refused them, or an update was killed.")
     figures = [_figure(name, releases, labels) for name in FIGURES]
-    return render(
-        "history.html", title=f"History of {graph.folder.path.name}", lead=lead, figures=figures, releases=shown
-    )
+    times = answers_through_time(graph)
+    title = f"History of {graph.folder.path.name}"
+    return render("history.html", title=title, lead=lead, figures=figures, releases=shown, times=times)
 
 
 def _verdict(release: Release) -> str:

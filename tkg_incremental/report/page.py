@@ -16,6 +16,7 @@ from tkg_incremental.report.heat_map import alpha_figure
 from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
 from tkg_incremental.report.svg import short
 from tkg_incremental.report.templates import render
+from tkg_incremental.report.trust import trust_section
 from tkg_incremental.storage import atomic_write
 from tkg_incremental.training.result import Result
 
@@ -86,6 +87,7 @@ def render_report(
     sections: dict[str, Any] = dict.fromkeys(
         ("tiles", "tiles_title", "metrics", "alpha", "changes", "facts", "cost", "losses", "numbers")
     )
+    sections["trust"] = trust_section(result)
     if changes:
         sections["facts"] = facts_figure(changes)
     if result.link_prediction:
@@ -105,11 +107,13 @@ def _steps(result: Result, changes: Changes | None) -> dict[str, Any]:
     labels = changes.labels if changes else _labels(result)
     columns = [name for name in _COLUMNS if any(name in step for step in result.steps)]
     rows = [[step["label"], *(_show(step.get(name, math.nan)) for name in columns)] for step in result.steps]
+    # Without test facts there is nothing to measure.
+    measured = [name for name in MAIN if not math.isnan(result.summary[name])]
     return {
-        "tiles": [_tile(name, result.summary[name]) for name in (*MAIN, *OTHERS)],
+        "tiles": [_tile(name, result.summary[name]) for name in (*MAIN, *OTHERS)] if measured else None,
         "tiles_title": f"Means over the {len(result.steps)} incremental steps:",
-        "metrics": [metric_figure(result, name, window) for name in MAIN],
-        "alpha": alpha_figure(result, labels),
+        "metrics": [metric_figure(result, name, window) for name in MAIN] if measured else None,
+        "alpha": alpha_figure(result, labels) if measured else None,
         "changes": _changes(changes) if changes else None,
         "cost": cost_figures(result),
         "losses": loss_figures(result) if result.history else None,

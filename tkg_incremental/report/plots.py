@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,16 @@ def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Figur
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'tkg-incremental[report]'") from error
-    figure = Figure(figsize=(width, height), layout="constrained")
+
+    class NotebookFigure(Figure):
+        """A figure that notebooks show although pyplot does not know it."""
+
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+    figure = NotebookFigure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 

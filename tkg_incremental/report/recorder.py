@@ -107,6 +107,7 @@ class ChangeRecorder(Callback):
         earlier.forget_from(time)
         self.changes.steps, self.changes.deleted = earlier.steps, earlier.deleted
         for mine, theirs in zip(self.changes.questions, earlier.questions, strict=True):
+            mine.first = theirs.first
             for answer, recorded in zip(mine.answers, theirs.answers, strict=True):
                 answer.ranks = recorded.ranks
 

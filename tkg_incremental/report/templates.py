@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tkg_incremental.text import printable
+
+
+class Script(NamedTuple):
+    """A script inside of a page, and the digest by which the page allows it and no other."""
+
+    text: str
+    digest: str
+
+    @classmethod
+    def load(cls, name: str) -> Script:
+        text = (files("tkg_incremental.report") / name).read_text(encoding="utf-8")
+        return cls(text, "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode())
 
 
 def render(template: str, **values: Any) -> str:
@@ -20,7 +34,7 @@ def render(template: str, **values: Any) -> str:
         values: The variables of the template.
     """
     style = (files("tkg_incremental.report") / "style.css").read_text(encoding="utf-8")
-    return _environment().get_template(template).render(style=style, **values)
+    return _environment().get_template(template).render(style=style, tips=Script.load("tips.js"), **values)
 
 
 @lru_cache(maxsize=1)

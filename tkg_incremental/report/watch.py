@@ -17,6 +17,8 @@ from tkg_incremental.report.handovers import MAX_GAP, Handovers, QuestionIds
 
 # Maximum number of answers per question: the latest ones.
 _MAX_ANSWERS = 12
+# Number of first answers that are recorded by name.
+_FIRST = 3
 
 
 def raw_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, side: Side, candidates: Tensor) -> Tensor:
@@ -55,7 +57,7 @@ class WatchList:
         entities: Sequence[str],
         relations: Sequence[str],
     ) -> None:
-        self.timeline = timeline
+        self.timeline, self._entities, self._ids = timeline, entities, list(questions)
         self.questions: list[Question] = []
         self._answers: dict[Side, list[WatchedAnswer]] = {side: [] for side in SIDES}
         triples: dict[Side, list[list[int]]] = {side: [] for side in SIDES}
@@ -115,6 +117,19 @@ class WatchList:
                     ranks[i] = rank
             for answer, rank_now in zip(answers, ranks, strict=True):
                 answer.ranks.append(rank_now)
+        self._record_first(model, time, candidates)
+
+    def _record_first(self, model: TKGModel, time: int, candidates: Tensor) -> None:
+        """Adds the first answers of every question after step ``time``; none while its entity is not known."""
+        known = self.timeline.known_entities(time)
+        for ids, question in zip(self._ids, self.questions, strict=True):
+            if self.timeline.first_seen[ids.given] > time:
+                question.first.append([])
+                continue
+            quad = torch.full((1, 4), ids.given, device=self.timeline.device)
+            quad[:, REL], quad[:, TIME] = ids.rel, time
+            best = model.score_all(quad, ids.side, candidates)[0].topk(min(_FIRST, len(known))).indices
+            question.first.append([self._entities[entity] for entity in known[best].tolist()])
 
 
 def _handovers_of(ids: QuestionIds, changes: Handovers, place: dict[int, int]) -> list[Handover]:

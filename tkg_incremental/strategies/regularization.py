@@ -31,7 +31,7 @@ def n3(factors: Sequence[Tensor], weights: Sequence[float] | None = None) -> Ten
 
 
 def nuclear_norm(factors: Sequence[Tensor], p: int = 3, weights: Sequence[float] | None = None) -> Tensor:
-    r"""As :func:`n3`, with any power of the moduli: ChronoR's penalty has :math:`p = 4`.
+    r"""As :func:`n3`, with any power of the moduli: in the paper of ChronoR, :math:`p = 4`.
 
     Args:
         factors: Each ``[B, d]``; the first half is the real part, the second half the imaginary part.
@@ -57,7 +57,7 @@ def temporal_smoothness(table: Tensor, p: int = 3) -> Tensor:
 
     Args:
         table: ``[T, d]``, complex rows; the first half is the real part, the second half the imaginary part.
-        p: The power: 3 for TComplEx and TNTComplEx, 4 for ChronoR.
+        p: The power: 3 in the paper; 4 in that of ChronoR.
 
     Returns:
         A scalar; zero for a table of one step.

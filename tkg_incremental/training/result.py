@@ -10,7 +10,7 @@ from typing import Any
 
 from tkg_incremental.metrics.functional import backward_transfer, forgetting, forward_transfer, omega_new, omega_old
 from tkg_incremental.storage import atomic_write
-from tkg_incremental.tables import format_table
+from tkg_incremental.tables import format_table, html_table
 
 #: Columns of a summary table.
 SUMMARY = ("C@10", "DF@10", "RRD", "A@10", "MRR", "F@10", "data_size", "epoch_seconds")
@@ -33,6 +33,8 @@ class Result:
         link_prediction: MRR and Hits@k of a model trained on all steps.
         time_prediction: Metrics of the last model about time: queries for the step, and MRR by kind of interval.
         calibration: How well probabilities of answers to test questions agree with frequencies, after the last step.
+        type_constrained: MRR and Hits@k of test questions among ``"all"`` known entities and among candidates of the
+            right type, ``"typed"``, by the last model.
         known_ranked_first: Share of train facts that the last model ranks first among candidates of the right type.
     """
 
@@ -41,13 +43,14 @@ class Result:
     strategy: str
     seed: int
     num_steps: int
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    alpha: dict[int, dict[int, float]] = field(default_factory=dict)
-    before: dict[int, float] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    history: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    alpha: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
+    before: dict[int, float] = field(default_factory=dict, repr=False)
     link_prediction: dict[str, float] = field(default_factory=dict)
     time_prediction: dict[str, float] = field(default_factory=dict)
-    calibration: dict[str, Any] = field(default_factory=dict)
+    calibration: dict[str, Any] = field(default_factory=dict, repr=False)
+    type_constrained: dict[str, dict[str, float]] = field(default_factory=dict)
     known_ranked_first: float = math.nan
 
     def add(self, time: int, label: str, metrics: dict[str, float], alpha: dict[int, float], **extra: float) -> None:
@@ -70,7 +73,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "transfer"]
-        names += ["link_prediction", "time_prediction", "calibration", "known_ranked_first", "steps", "history"]
+        names += ["link_prediction", "time_prediction", "calibration", "type_constrained", "known_ranked_first"]
+        names += ["steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
         before = {str(time): value for time, value in self.before.items()}
         return _without_nan({**{name: getattr(self, name) for name in names}, "before": before, "alpha": alpha})
@@ -92,6 +96,7 @@ class Result:
         before = state.get("before", {}).items()
         result.before = {int(time): math.nan if value is None else value for time, value in before}
         result.calibration = state.get("calibration", {})
+        result.type_constrained = state.get("type_constrained", {})
         known = state.get("known_ranked_first")
         result.known_ranked_first = math.nan if known is None else known
         return result
@@ -106,9 +111,16 @@ class Result:
         return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
 
     def __str__(self) -> str:
-        title = f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
         found = self.link_prediction or self.summary
-        return f"{title}\n{format_table(list(found), [list(found.values())])}"
+        return f"{self._title}\n{format_table(list(found), [list(found.values())])}"
+
+    def _repr_html_(self) -> str:
+        found = self.link_prediction or self.summary
+        return html_table(list(found), [list(found.values())], self._title)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
 
 
 def _mean(values: list[float]) -> float:

@@ -54,6 +54,7 @@ def run_fingerprint(trainer: IncrementalTrainer) -> dict[str, Any]:
         "learning": repr(trainer.settings.learning),
         "negative_pool": trainer.settings.negative_pool,
         "new_entities": trainer.settings.new_entities,
+        "candidates": trainer.settings.candidates,
         "evaluator": trainer.evaluator.options,
     }
 

@@ -25,7 +25,8 @@ class LearningSettings:
 
     Args:
         epochs: Maximum number of epochs.
-        patience: Stop when the best epoch is this many epochs old.
+        patience: Stop when the best epoch is this many epochs old. With :obj:`None` every epoch is trained and the last
+            weights are kept, whatever is validated.
         batch_size: Quads per batch, over all terms together.
         optimizer: ``"rowwise"`` is Adam on touched rows; ``"published"`` is the dense Adam with weight decay of the
             released TIE code; ``"adagrad"`` is Adagrad on touched rows.
@@ -42,7 +43,7 @@ class LearningSettings:
     """
 
     epochs: int = 100
-    patience: int = 20
+    patience: int | None = 20
     batch_size: int = 2048
     optimizer: str = "rowwise"
     lr: float = 1e-3
@@ -57,7 +58,7 @@ class LearningSettings:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience", "batch_size", "validate_every"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
         for name in ("n3", "smoothness", "weight_decay", "accumulator"):
             check_weight(name, getattr(self, name) or 0.0)
@@ -131,6 +132,9 @@ class TrainerSettings:
         new_entities: Entities that appear after the base model are drawn from the initial distribution
             (``"initialize"``, the paper), keep their values (``"keep"``, the released code, in which weight decay has
             moved them close to zero), or are initialized and learn their own facts first (``"warm_up"``).
+        candidates: What facts of earlier steps are scored against: entities known at the ``"own"`` step of a fact, as
+            in the paper, or at the step that is learnt, the ``"last"`` one. Questions about the past rank entities that
+            appeared later, too; a model that never saw them as wrong answers may rank them first.
         checkpoint_every: Epochs between checkpoints inside a step; one is saved after every step in any case.
         keep_checkpoints: Number of checkpoints to keep.
     """
@@ -139,6 +143,7 @@ class TrainerSettings:
     base: BaseSettings = field(default_factory=BaseSettings)
     negative_pool: int | None = 5_000
     new_entities: NewEntities = "warm_up"
+    candidates: Literal["own", "last"] = "own"
     checkpoint_every: int = 10
     keep_checkpoints: int = 2
 
@@ -147,6 +152,8 @@ class TrainerSettings:
             raise ValueError(f"checkpoint_every must be at least 1 (got {self.checkpoint_every})")
         if self.negative_pool is not None and self.negative_pool < 1:
             raise ValueError(f"negative_pool must be None or at least 1 (got {self.negative_pool})")
+        if self.candidates not in ("own", "last"):
+            raise ValueError(f"candidates must be 'own' or 'last' (got {self.candidates!r})")
         if self.new_entities not in NEW_ENTITIES:
             raise ValueError(f"new_entities must be one of {', '.join(NEW_ENTITIES)} (got {self.new_entities!r})")
 

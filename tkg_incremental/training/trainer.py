@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first
+from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first, type_constrained
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets.base import TKGDataset
@@ -253,7 +253,7 @@ class IncrementalTrainer:
         """The learner of one step."""
         return StepLearner(
             self.model,
-            self.timeline,
+            self._timeline_at(time),
             time,
             self.strategy,
             self.settings.learning,
@@ -304,9 +304,14 @@ class IncrementalTrainer:
         """The warm-up and the step draw from the same pool."""
         if self._sampler is None or self._sampler[0] != time:
             seed = derive_seed(self.seed, "negatives")
-            pool = CandidatePool.draw(self.timeline, time, self.settings.negative_pool, seed)
-            self._sampler = time, NegativeSampler(self.timeline, pool)
+            timeline = self._timeline_at(time)
+            pool = CandidatePool.draw(timeline, time, self.settings.negative_pool, seed)
+            self._sampler = time, NegativeSampler(timeline, pool)
         return self._sampler[1]
+
+    def _timeline_at(self, time: int) -> Timeline:
+        """The timeline that a step learns from."""
+        return self.timeline.with_known_until(time) if self.settings.candidates == "last" else self.timeline
 
     # Checkpoints ---------------------------------------------------------------------------------------
 
@@ -356,6 +361,9 @@ class IncrementalTrainer:
         if self.model.catalog is None:
             return
         self.result.calibration = calibrate_answers(self.model, self.timeline, last_step, self.seed)
+        self.result.type_constrained = type_constrained(
+            self.model, self.timeline, self.evaluator.split, last_step, seed=self.seed
+        )
         self.result.known_ranked_first = known_facts_ranked_first(
             self.model, self.timeline, last_step=last_step, seed=self.seed
         )

@@ -2,15 +2,14 @@
 
 import json
 import sys
-import types
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tkg_incremental.datasets.lines import DataError
 from tkg_incremental.datasets.readers import read_records
 from tkg_incremental.datasets.readers.delimited import sniff
+from tkg_incremental.datasets.readers.json_lines import read_json_lines
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])
@@ -64,20 +63,7 @@ def test_bad_json_lines(tmp_path: Path, text: str, message: str) -> None:
         read_records(path)
 
 
-def fake_pyarrow(monkeypatch: pytest.MonkeyPatch, columns: dict[str, list[Any]]) -> None:
-    table = types.SimpleNamespace(to_pydict=lambda: columns)
-    parquet = types.ModuleType("pyarrow.parquet")
-    parquet.read_table = lambda path: table  # type: ignore[attr-defined]
-    package = types.ModuleType("pyarrow")
-    package.parquet = parquet  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyarrow", package)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
-
-
 def test_parquet_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_pyarrow(monkeypatch, {"head": ["a", None], "time": [1, 2]})
-    records = read_records(tmp_path / "facts.parquet")
-    assert (records.header, records.rows, records.place) == (["head", "time"], [("a", 1), (None, 2)], "row")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'tkg-incremental\[parquet\]'"):
         read_records(tmp_path / "facts.parquet")
@@ -92,3 +78,13 @@ def test_parquet(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(DataError, match="expected a Parquet file"):
         read_records(path)
+
+
+def test_half_characters(tmp_path: Path) -> None:
+    """JSON can write them, UTF-8 cannot: no store and no file could keep them."""
+    path = tmp_path / "facts.jsonl"
+    path.write_text('{"head": "a", "rel": "r", "tail": "\\ud800", "start": 1}\n')
+    with pytest.raises(DataError, match=r"line 1: expected Unicode text for 'tail' \(got '.+ud800'\)"):
+        read_json_lines(path)
+    path.write_text('{"head": "\\ud83d\\ude00", "rel": "r", "tail": "é", "start": 1}\n')
+    assert read_json_lines(path).rows[0][0] == "😀"

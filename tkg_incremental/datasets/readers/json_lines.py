@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from tkg_incremental.datasets.lines import DataError, read_text, short
 from tkg_incremental.datasets.readers.records import Records
+
+# Half of a character: JSON can write it, and UTF-8 cannot.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_json_lines(path: Path) -> Records:
@@ -26,6 +30,8 @@ def read_json_lines(path: Path) -> Records:
         for key, value in found.items():
             if isinstance(value, (list, dict)):
                 raise DataError(path, number, f"expected text or a number for {key!r} (got {short(str(value))!r})")
+            if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
+                raise DataError(path, number, f"expected Unicode text for {key!r} (got {short(ascii(value))})")
         objects.append(found)
         lines.append(number)
     if not objects:

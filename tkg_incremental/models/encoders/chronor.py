@@ -20,6 +20,10 @@ class ChronoREncoder(StaticEntityEncoder):
     All vectors are complex: the first half is the real part, the second half the imaginary part. The concatenation
     :math:`\Vert` is one of complex vectors.
 
+    The paper penalises fourth powers of the moduli, of the factors and of the differences between steps. Here they are
+    third powers, as for TComplEx, unless :attr:`penalty_power` is set to 4: weights of the penalties can then be
+    compared between models.
+
     Args:
         num_entities: Number of entities.
         num_relations: Number of relations.

@@ -1,0 +1,120 @@
+"""The table of the zoo in `docs/models.md`: `python examples/zoo_page.py` writes it from `results/zoo/runs.csv`.
+
+`python examples/zoo_page.py RUN --seconds S` first adds a run of `tkg-incremental train`, with its CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import subprocess
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RESULTS = REPOSITORY / "results" / "zoo"
+PAGE = REPOSITORY / "docs" / "models.md"
+JOINT = ("MRR", "Hits@1", "Hits@3", "Hits@10")
+INCREMENTAL = ("C@10", "A@10", "A@10 all steps", "DF@10", "RRD", "BWT")
+COLUMNS = ("dataset", "model", "strategy", "seed", "commit", "settings", *JOINT, *INCREMENTAL, "seconds", "command")
+REGION = re.compile(r"(<!-- (zoo|incremental) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
+
+
+def describe(options: dict[str, Any]) -> str:
+    """The options of a run that are not defaults, in short."""
+    joint = options["protocol"] == "joint"
+    names = {"hidden_channels": "width", "base_epochs": "epochs" if joint else "base epochs", "n3": "N3"}
+    names |= {"optimizer": "optimizer", "lr": "rate", "batch_size": "batch", "base_negatives": "negatives"}
+    if not joint:
+        names |= {"epochs": "epochs", "contrast": "contrast", "unlikelihood": "unlikelihood", "replay": "replay"}
+    shown = {label: options[name] for name, label in names.items() if options.get(name)}
+    text = ", ".join(
+        f"{label} {value:,}" if isinstance(value, int) else f"{label} {value}" for label, value in shown.items()
+    )
+    return text + (", reciprocal" if options["reciprocal"] else "")
+
+
+def read_run(folder: Path, seconds: float) -> dict[str, Any]:
+    """A line of the file from the folder of a run."""
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    begun = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    options = begun["options"]
+    model = metrics["model"] if options["decoder"] is None else f"{metrics['model']} {options['decoder']}"
+    run = {"dataset": metrics["dataset"], "model": model, "strategy": metrics["strategy"], "seed": metrics["seed"]}
+    run["commit"] = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, text=True).strip()
+    found = dict(metrics["link_prediction"])
+    if metrics["steps"]:
+        found = {name: metrics["summary"][name] for name in ("C@10", "DF@10", "RRD")} | {
+            "BWT": metrics["transfer"]["BWT"]
+        }
+        found["A@10 all steps"] = metrics["summary"]["A@10"]
+        found["A@10"] = mean(step["A@10 incremental"] for step in metrics["steps"])
+    figures = {name: f"{value:.2f}" for name, value in found.items() if value is not None}
+    # The folders of the machine are of no use to others.
+    command = re.sub(r" --(root|run-dir|base) \S+| --overwrite", "", begun["command"])
+    return {**run, "settings": describe(options), **figures, "seconds": round(seconds), "command": command}
+
+
+def add(run: dict[str, Any], results: Path = RESULTS) -> None:
+    path = results / "runs.csv"
+    is_new = not path.exists()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(run)
+
+
+def read(name: str, results: Path = RESULTS) -> list[dict[str, str]]:
+    with (results / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def zoo_table(results: Path = RESULTS) -> str:
+    """Models that learnt all steps at once, beside the published figures."""
+    published = {(row["dataset"], row["model"]): row for row in read("published.csv", results)}
+    header = ["dataset", "model", *JOINT, "published MRR", "settings", "CPU minutes"]
+    lines = []
+    for run in read("runs.csv", results):
+        if run["MRR"]:
+            theirs = published.get((run["dataset"], run["model"]), {}).get("MRR", "–")
+            minutes = f"{int(run['seconds']) / 60:.1f}"
+            figures = [run[name] for name in JOINT]
+            lines.append([run["dataset"], run["model"], *figures, theirs, run["settings"], minutes])
+    return _markdown(header, sorted(lines, key=lambda line: (line[0], -float(line[2]))))
+
+
+def incremental_table(results: Path = RESULTS) -> str:
+    """Models that learnt step by step."""
+    header = ["dataset", "model", "strategy", "seed", *INCREMENTAL, "settings", "CPU seconds"]
+    names = ["dataset", "model", "strategy", "seed", *INCREMENTAL, "settings", "seconds"]
+    lines = [[run[name].replace("-", "−") if name in INCREMENTAL else run[name] for name in names]
+             for run in read("runs.csv", results) if run["C@10"]]  # fmt: skip
+    return _markdown(header, sorted(lines, key=lambda line: line[:4]))
+
+
+def fill(page: Path = PAGE, results: Path = RESULTS) -> str:
+    """The text of the page with its tables."""
+    made = {"zoo": zoo_table(results), "incremental": incremental_table(results)}
+    return REGION.sub(lambda found: found[1] + made[found[2]] + found[3], page.read_text(encoding="utf-8"))
+
+
+def _markdown(header: list[str], lines: list[list[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in [header, ["---"] * len(header), *lines])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="?", type=Path, help="folder of a run to add")
+    parser.add_argument("--seconds", type=float, default=float("nan"), help="CPU seconds of the run")
+    options = parser.parse_args()
+    if options.run is not None:
+        add(read_run(options.run, options.seconds))
+    PAGE.write_text(fill(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

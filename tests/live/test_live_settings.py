@@ -1,0 +1,123 @@
+"""``graph.toml`` is edited by people: wrong values are named, and none is ignored."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_live import make, succession
+
+from tkg_incremental import LiveGraph
+from tkg_incremental.cli import main
+from tkg_incremental.live.gate import GateSettings
+from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.settings import SettingsError
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("edited")
+    make(folder).close()
+    return folder / "graph"
+
+
+@pytest.fixture
+def path(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "graph"))
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    file = path / "graph.toml"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("\nepochs = 6", '\nepochs = "x"', "epochs in [learning] must be an integer (got 'x')"),
+        ("\nepochs = 6", "\nepochs = true", "epochs in [learning] must be an integer (got True)"),
+        ("\nepochs = 6", "\nepochs = 0", "epochs must be at least 1 (got 0)"),
+        ("hidden_channels = 16", 'hidden_channels = "16"', "hidden_channels in [model] must be an integer (got '16')"),
+        ("hidden_channels = 16", "hidden_channels = 1.5", "hidden_channels in [model] must be an integer (got 1.5)"),
+        ('name = "TNTComplEx"', "name = 3", "name in [model] must be a string (got 3)"),
+        ("seed = 0", "seed = -1", "seed must be in 0 … 2^63 - 1 (got -1)"),
+        ("seed = 0", "seed = 1e300", "seed in [model] must be an integer (got 1e+300)"),
+        ("replay = 50", "replay = -1", "replay must be at least 0 (got -1)"),
+        ("update_epochs = 4", "update_epochs = 0", "update_epochs must be at least 1 (got 0)"),
+        ("lr = 0.1", "lr = nan", "lr in [learning] must be finite (got nan)"),
+        ("lr = 0.1", "learning_rate = 0.1", "[learning] has no option 'learning_rate' (expected one of accumulator,"),
+        ("learned = 0.0", 'learned = "high"', "learned in [gate] must be a number (got 'high')"),
+        ("learned = 0.0", "learned = nan", "learned in [gate] must be finite (got nan)"),
+        ("drift = 0.0", "drift = -1", "drift must be at least 0 and finite (got -1)"),
+        ("sample = 50", "sample = 0", "sample must be at least 1 (got 0)"),
+        (
+            "[gate]",
+            "[gates]",
+            "there is no table [gates] (expected one of graph, model, ",
+        ),
+        ("[gate]", "[[gate]]", "[gate] must be a table (got [{"),
+        ("[graph]", "model_options = 3\n[graph]", "[model_options] must be a table (got 3)"),
+        ("first = 80", 'first = "a"', "first in [graph] must be an integer (got 'a')"),
+        ("first = 80", "", "first in [graph] must be an integer (got None)"),
+        ('unit = "index"', 'unit = "day"', "unit in [graph] must be 'index', as in the fact store (got 'day')"),
+    ],
+)
+def test_wrong_values_are_named(path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str) -> None:
+    edit(path, old, new)
+    assert main(["query", str(path), "?", "leads", "R&D"]) == 3
+    assert f"error: '{path / 'graph.toml'}': {said}" in capsys.readouterr().err
+    with pytest.raises(SettingsError):
+        LiveGraph(path)
+
+
+@pytest.mark.parametrize("first", [79, 81, 101, -(10**12)])
+def test_a_first_step_that_does_not_fit(path: Path, capsys: pytest.CaptureFixture[str], first: int) -> None:
+    """All facts would be learnt at other steps."""
+    edit(path, "first = 80", f"first = {first}")
+    for command in (["query", str(path), "?", "leads", "R&D"], ["update", str(path)]):
+        assert main(command) == 3
+        assert f"is {first}, which does not fit the 21 steps of release 0 until 100" in capsys.readouterr().err
+
+
+def test_a_graph_that_cannot_be_opened_is_not_locked(path: Path) -> None:
+    edit(path, "learned = 0.0", "learned = nan")
+    with pytest.raises(SettingsError):
+        LiveGraph(path, write=True)
+    edit(path, "learned = nan", "learned = 0")
+    with LiveGraph(path, write=True) as graph:
+        assert graph.gate.learned == 0
+        assert graph.update(**succession(1)).state == "released"
+
+
+def test_round_trip() -> None:
+    settings = LiveSettings(hidden_channels=6, lr=1, options={"seed": 3})
+    tables = settings.to_tables()
+    assert LiveSettings.from_tables(tables["model"], tables["learning"], tables["model_options"]) == settings
+    assert LiveSettings.from_tables({}) == LiveSettings()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"repeats": 0}, "repeats must be at least 1"),
+        ({"current": -1}, "current must be at least 0"),
+        ({"seed": 2**63}, "seed must be in 0"),
+    ],
+)
+def test_ranges(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        replace(LiveSettings(), **change)
+    assert replace(LiveSettings(), current=0, replay=0, seed=2**63 - 1, rounds=1).replay == 0
+
+
+@pytest.mark.parametrize("name", ["learned", "kept", "outranked", "drift"])
+def test_the_gate_compares_with_numbers(name: str) -> None:
+    for value in (float("nan"), float("inf"), -0.1):
+        with pytest.raises(ValueError, match=f"{name} must be at least 0 and finite"):
+            GateSettings(**{name: value})
+    assert getattr(GateSettings(**{name: 0.0}), name) == 0

@@ -1,0 +1,83 @@
+"""Ranks among candidates of the right type: entities that were on that side of the relation in some train fact."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.data import Timeline
+from tkg_incremental.metrics.functional import hits_at, mean_reciprocal_rank
+from tkg_incremental.models.base import TKGModel
+from tkg_incremental.ops.answers import FIRST, REL, SIDES, TIME, query_columns
+from tkg_incremental.seeding import make_generator
+
+_HITS = (1, 3, 10)
+
+
+@torch.no_grad()
+def typed_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, last_step: int, any_type: bool = False) -> Tensor:
+    """Filtered ranks ``[2n]`` of quads as tail and head queries; ties count half.
+
+    Args:
+        model: The model.
+        timeline: The graph; other true answers in any split are left out.
+        quads: ``[n, 4]`` quads.
+        last_step: Train facts until this step define the types.
+        any_type: Rank the entities known at the step of a quad instead, as the paper does. An answer that is no
+            candidate has rank infinity.
+    """
+    model.eval()
+    facts = timeline.observed.facts
+    facts = facts[facts[:, FIRST] <= last_step]
+    ranks = []
+    for rel, step in torch.unique(quads[:, [REL, TIME]], dim=0).tolist():
+        asked = quads[(quads[:, REL] == rel) & (quads[:, TIME] == step)]
+        for side in SIDES:
+            answer = query_columns(side)[1]
+            typed = facts[facts[:, REL] == rel, answer]
+            candidates = torch.unique(timeline.known_entities(step) if any_type else typed)
+            if not len(candidates):
+                ranks.append(torch.full((len(asked),), torch.inf, device=quads.device))
+                continue
+            scores = model.score_all(asked, side, model.candidate_vectors(candidates, step))  # [B, n]
+            place, is_there = _places(candidates, asked[:, answer].contiguous())
+            own = scores.gather(1, place[:, None])
+            row, true = timeline.answers(side, "all").expand(asked)
+            column, is_candidate = _places(candidates, true)
+            scores[row[is_candidate], column[is_candidate]] = -torch.inf  # the answer itself, too
+            found = 1 + (scores > own).sum(1) + (scores == own).sum(1) / 2
+            ranks.append(torch.where(is_there, found, torch.inf))
+    return torch.cat(ranks) if ranks else torch.empty(0)
+
+
+def type_constrained(
+    model: TKGModel, timeline: Timeline, split: str, last_step: int, sample: int = 2000, seed: int = 0
+) -> dict[str, dict[str, float]]:
+    """MRR and Hits@k of held-out quads among all entities known at their step, and among those of the right type.
+
+    Args:
+        model: The model.
+        timeline: The graph.
+        split: ``"test"`` or ``"val"``.
+        last_step: The last step that the model learnt.
+        sample: Maximum number of quads, drawn from all steps until then.
+        seed: Seed of the sample.
+
+    Returns:
+        The metrics for ``"all"`` and ``"typed"`` candidates; empty without quads.
+    """
+    quads = timeline.split(split).between(0, last_step)
+    chosen = quads.sample(min(sample, len(quads)), make_generator(seed, "typed ranks")).to(timeline.device)
+    if not len(chosen):
+        return {}
+    found = {}
+    for name in ("all", "typed"):
+        ranks = typed_ranks(model, timeline, chosen, last_step, any_type=name == "all")
+        found[name] = {"MRR": mean_reciprocal_rank(ranks), **{f"Hits@{k}": hits_at(ranks, k) for k in _HITS}}
+    return found
+
+
+def _places(candidates: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+    """Where entities are among the candidates, and whether they are."""
+    place = torch.searchsorted(candidates, entities).clamp(max=len(candidates) - 1)
+    return place, candidates[place] == entities
