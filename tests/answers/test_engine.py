@@ -123,11 +123,8 @@ class Fixed(TKGModel):
         self.fixed = torch.nn.Parameter(torch.tensor(scores))
         self._answers = self.catalog = None
 
-    def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
+    def score_entities(self, quad: Tensor, side: str, entities: Tensor) -> Tensor:
         return self.fixed[entities]
-
-    def score_all(self, quads: Tensor, side: str, candidates: Tensor) -> Tensor:
-        return candidates.expand(len(quads), -1)
 
 
 def fixed_engine(scores: list[float], facts: list[tuple[int, ...]]) -> AnswerEngine:
