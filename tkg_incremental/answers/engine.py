@@ -338,8 +338,8 @@ class AnswerEngine:
             place = torch.searchsorted(candidates, own)
             if not bool(_among(candidates, own).any()):
                 candidates = torch.cat([candidates[:place], own, candidates[place:]])
-            score, probability = self.evaluate(given, rel, side, step, candidates, place)  # type: ignore[arg-type]
-            parts.append((float(score), _probability(probability)))
+            found = self.evaluate(given, rel, side, step, candidates, place)  # type: ignore[arg-type]
+            parts.append((float(found[0]), _probability(found[1])))
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
         return score, min(known) if known else None
