@@ -10,6 +10,7 @@ import csv
 import json
 import re
 import subprocess
+from math import isnan
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -55,7 +56,7 @@ def read_run(folder: Path, seconds: float) -> dict[str, Any]:
     figures = {name: f"{value:.2f}" for name, value in found.items() if value is not None}
     # The folders of the machine are of no use to others.
     command = re.sub(r" --(root|run-dir|base) \S+| --overwrite", "", begun["command"])
-    return {**run, "settings": describe(options), **figures, "seconds": round(seconds), "command": command}
+    return {**run, "settings": describe(options), **figures, "seconds": "" if isnan(seconds) else round(seconds), "command": command}
 
 
 def add(run: dict[str, Any], results: Path = RESULTS) -> None:
@@ -81,7 +82,7 @@ def zoo_table(results: Path = RESULTS) -> str:
     for run in read("runs.csv", results):
         if run["MRR"]:
             theirs = published.get((run["dataset"], run["model"]), {}).get("MRR", "–")
-            minutes = f"{int(run['seconds']) / 60:.1f}"
+            minutes = f"{int(run['seconds']) / 60:.1f}" if run["seconds"] else "–"
             figures = [run[name] for name in JOINT]
             lines.append([run["dataset"], run["model"], *figures, theirs, run["settings"], minutes])
     return _markdown(header, sorted(lines, key=lambda line: (line[0], -float(line[2]))))
