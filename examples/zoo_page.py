@@ -56,7 +56,8 @@ def read_run(folder: Path, seconds: float) -> dict[str, Any]:
     figures = {name: f"{value:.2f}" for name, value in found.items() if value is not None}
     # The folders of the machine are of no use to others.
     command = re.sub(r" --(root|run-dir|base) \S+| --overwrite", "", begun["command"])
-    return {**run, "settings": describe(options), **figures, "seconds": "" if isnan(seconds) else round(seconds), "command": command}
+    run |= {"seconds": "" if isnan(seconds) else round(seconds), "command": command}
+    return {**run, "settings": describe(options), **figures}
 
 
 def add(run: dict[str, Any], results: Path = RESULTS) -> None:

@@ -63,6 +63,8 @@ def test_names(store: FactStore) -> None:
     assert (names.index("Ann"), names.index("ANN"), names.index(7), names[ann]) == (ann, ann, 7, "Ann")
     with pytest.raises(KeyError, match="no entity is called 'an'; the nearest are 'Ann'"):
         names.index("an")
+    with pytest.raises(KeyError, match="no relation is called 'leeds'; the nearest are 'leads'"):
+        StoreNames(store, "relation").index("leeds")
     assert names[99] == "(erased entity 99)"
 
 

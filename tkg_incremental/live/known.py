@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.facts import Interval, mean_overlap
+from tkg_incremental.data.nearest import NameSearch
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.records import Fact
 from tkg_incremental.live.store import FactStore
@@ -107,6 +108,9 @@ class StoreNames:
             f"SELECT name FROM {table} WHERE name LIKE ? AND id < ? ORDER BY length(name) LIMIT 3",
             (pattern, self._size),
         ).fetchall()
+        if not near:  # no name contains it: a typo
+            names = run(f"SELECT name FROM {table} WHERE name IS NOT NULL AND id < ?", (self._size,)).fetchall()
+            near = [names[place] for place in NameSearch([row[0] for row in names]).nearest(name, 3)]
         hint = f"; the nearest are {', '.join(repr(row[0]) for row in near)}" if near else ""
         raise KeyError(f"no {self._kind} is called {name!r}{hint}")
 
