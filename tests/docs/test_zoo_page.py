@@ -21,7 +21,7 @@ def test_every_run_names_its_seed_commit_and_command() -> None:
         assert tuple(run) == COLUMNS
         assert run["seed"].isdigit()
         assert run["commit"]
-        assert run["seconds"].isdigit()
+        assert run["seconds"].isdigit() or not run["seconds"]  # not recorded
         assert run["command"].startswith("tkg-incremental train ")
         assert bool(run["MRR"]) != bool(run["C@10"])  # joint or incremental
 
