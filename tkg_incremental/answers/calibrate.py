@@ -24,7 +24,7 @@ from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, que
 # Answers of a question that count when a calibration is measured, and that it is fitted on with some of the others.
 _BEST, _OTHERS = 5, 5
 # Share of questions that are followed by three without an answer.
-_UNANSWERABLE = 0.5
+_UNANSWERABLE = 0.6
 # Fewer questions do not make a calibration.
 _ENOUGH = 20
 # Share of known facts that is taken to be right; the others are mistakes in the data.
