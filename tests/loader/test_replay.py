@@ -152,7 +152,7 @@ def test_by_fact(drawn: tuple[Timeline, TimelineOracle], window: int, size: int)
     for quads in epochs:
         assert Counter(tuple(quad[:3]) for quad in quads) == wanted
         assert {tuple(quad) for quad in quads} <= set(oracle.replay(time, window))
-    # Steps are drawn anew in each epoch.
+    # Each epoch draws other steps.
     assert visits > 1 or all(first == last for *_, first, last in facts) or any(e != epochs[0] for e in epochs)
 
 

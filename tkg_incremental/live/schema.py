@@ -140,7 +140,7 @@ def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
         StoreError: If the file is no store of this version.
     """
     if _is_on_read_only_medium(path):
-        # Nobody can write there: SQLite needs no log, which it could not create.
+        # The folder cannot be written to: SQLite needs no log, which it could not create.
         mode, read_only = "ro&immutable=1", True
     else:
         mode = "ro" if read_only else "rwc"

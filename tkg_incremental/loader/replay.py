@@ -35,7 +35,7 @@ def sample_replay(
     ``"uniform"`` draws from all (fact, step) pairs without replacement. ``"frequency"`` and ``"inverse"`` are the
     paper's Algorithm 1, with replacement as in the released code. ``"boundary"`` draws uniformly from the first and the
     last quads of facts, without the steps in between. ``"fact"`` visits every fact equally often, however long it
-    holds, at steps that are drawn anew in each epoch; if there are more facts than ``size``, a sample of them, each at
+    holds, at steps that are drawn in each epoch; if there are more facts than ``size``, a sample of them, each at
     one step.
 
     Args:

@@ -87,7 +87,7 @@ static void walk_step(int64_t kind, const struct formula *by, const struct sampl
 }
 
 /* Scores of all queries; or, with the weights of the scores, the gradients of the queries. Threads take whole steps; the
-   queries of a step are divided only if there are so many that a thread would wait for another. */
+   queries of a step are divided only if one thread would wait for another otherwise. */
 static void walk_queries(int64_t kind, const struct formula *by, const struct samples *of, const float *query,
                          const float *weight, float *out, float *scratch, int64_t most, int64_t threads) {
     const int64_t width = by->width, total = of->starts[of->steps];
