@@ -1,8 +1,8 @@
 """``python -m benchmarks.soak``: hundreds of updates in a row on a small graph, to see what grows and what is lost.
 
 Each update adds, ends and retracts facts, some of them late; now and then the graph goes back to an earlier release. A
-plain dictionary gets the same changes and says what must be true. Every ten updates a line is printed: memory, open files,
-size of the folder, seconds per update, and the share of facts that rank first. The last line is a summary.
+plain dictionary gets the same changes and says what must be true. Every ten updates a line is printed: memory, open
+files, size of the folder, seconds per update, and the share of facts that rank first. The last line is a summary.
 """
 
 from __future__ import annotations

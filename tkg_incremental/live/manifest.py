@@ -117,7 +117,7 @@ class Manifest:
 
 
 def _check(manifest: Manifest) -> None:
-    """Whether every value has the type that its users rely on: a checksum only proves that it did not change by accident."""
+    """Whether every value has the type that its users rely on: a checksum shows accidents, not intent."""
     numbers = (manifest.number, manifest.created, manifest.clock, manifest.chain_bytes, *manifest.updates)
     optional = () if manifest.parent is None else (manifest.parent,)
     sizes = manifest.vocabulary.values()
