@@ -72,7 +72,7 @@ def test_ranks(graph: LiveGraph) -> None:
 
 @torch.no_grad()
 def test_outranked(graph: LiveGraph) -> None:
-    # "person 1" led R&D before; nobody else of them ever led anything.
+    # "person 1" led R&D before; none of the others ever led anything.
     store, now = graph.folder.store, graph.clock.num_steps - 1
     leads, sales = store.relation_id("leads"), store.entity_id("R&D")
     names = [f"person {i}" for i in range(1, 6)]
