@@ -5,7 +5,6 @@ from tkg_incremental.models.encoders.chronor import ChronoREncoder
 from tkg_incremental.models.encoders.diachronic import DiachronicEncoder
 from tkg_incremental.models.encoders.hyperplane import HyperplaneEncoder
 from tkg_incremental.models.encoders.static import StaticEncoder
-from tkg_incremental.models.encoders.static_entities import StaticEntityEncoder
 from tkg_incremental.models.encoders.tcomplex import TComplExEncoder
 from tkg_incremental.models.encoders.tero import TeRoEncoder
 from tkg_incremental.models.encoders.tntcomplex import TNTComplExEncoder
@@ -17,7 +16,6 @@ __all__ = classes = [
     "DiachronicEncoder",
     "HyperplaneEncoder",
     "StaticEncoder",
-    "StaticEntityEncoder",
     "TComplExEncoder",
     "TNTComplExEncoder",
     "TTransEEncoder",

@@ -3,10 +3,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tkg_incremental.models.encoders.static_entities import StaticEntityEncoder, check_even, complex_product
+from tkg_incremental.models.encoders.static import StaticEncoder, complex_product
 
 
-class ChronoREncoder(StaticEntityEncoder):
+class ChronoREncoder(StaticEncoder):
     r"""Relations of ChronoR, :math:`k = 2`, from the `"ChronoR: Rotation Based Temporal Knowledge Graph Embedding"
     <https://arxiv.org/abs/2103.10379>`_ paper.
 
@@ -34,6 +34,8 @@ class ChronoREncoder(StaticEntityEncoder):
         generator: Source of the initial values.
     """
 
+    is_complex = True
+
     def __init__(
         self,
         num_entities: int,
@@ -43,19 +45,20 @@ class ChronoREncoder(StaticEntityEncoder):
         temporal_share: float = 0.5,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(num_entities, num_relations, num_steps, hidden_channels)
-        check_even(hidden_channels)
-        temporal = round(temporal_share * hidden_channels / 2)
-        if not 0 < temporal < hidden_channels // 2:
+        self.temporal_share = temporal_share
+        super().__init__(num_entities, num_relations, num_steps, hidden_channels, generator)
+
+    def add_relation_tables(self) -> None:
+        width = self.hidden_channels
+        temporal = round(self.temporal_share * width / 2)
+        if not 0 < temporal < width // 2:
             raise ValueError(
-                f"temporal_share must leave channels of {hidden_channels // 2} to both the relation and the step "
-                f"(got {temporal_share})"
+                f"temporal_share must leave channels of {width // 2} to both the relation and the step "
+                f"(got {self.temporal_share})"
             )
-        self.add_table("entity_vectors", "entity", hidden_channels)
-        self.add_table("relation_vectors", "relation", hidden_channels - 2 * temporal)
-        self.add_table("rotations", "relation", hidden_channels)
+        self.add_table("relation_vectors", "relation", width - 2 * temporal)
+        self.add_table("rotations", "relation", width)
         self.add_table("time_vectors", "time", 2 * temporal)
-        self.reset_parameters(generator)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         index, time = torch.broadcast_tensors(index, time)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.models.encoder import Encoder
-from tkg_incremental.models.encoders.static_entities import check_even
+from tkg_incremental.models.encoders.static import check_even
 
 
 class TeRoEncoder(Encoder):

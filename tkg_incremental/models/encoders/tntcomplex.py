@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from tkg_incremental.models.encoders.static_entities import StaticEntityEncoder, check_even, complex_product
+from tkg_incremental.models.encoders.static import StaticEncoder, complex_product
 
 
-class TNTComplExEncoder(StaticEntityEncoder):
+class TNTComplExEncoder(StaticEncoder):
     r"""Relations of TNTComplEx from the `"Tensor Decompositions for Temporal Knowledge Base Completion"
     <https://arxiv.org/abs/2004.04926>`_ paper.
 
@@ -25,21 +24,12 @@ class TNTComplExEncoder(StaticEntityEncoder):
         generator: Source of the initial values.
     """
 
-    def __init__(
-        self,
-        num_entities: int,
-        num_relations: int,
-        num_steps: int,
-        hidden_channels: int = 128,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__(num_entities, num_relations, num_steps, hidden_channels)
-        check_even(hidden_channels)
-        self.add_table("entity_vectors", "entity", hidden_channels)
-        self.add_table("relation_vectors", "relation", hidden_channels)
-        self.add_table("static_relation_vectors", "relation", hidden_channels)
-        self.add_table("time_vectors", "time", hidden_channels)
-        self.reset_parameters(generator)
+    relation_tables = (
+        ("relation_vectors", "relation"),
+        ("static_relation_vectors", "relation"),
+        ("time_vectors", "time"),
+    )
+    is_complex = True
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         temporal, static = self.relation_factors(index, time)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from tkg_incremental.models.encoders.static_entities import StaticEntityEncoder
+from tkg_incremental.models.encoders.static import StaticEncoder
 
 
-class TTransEEncoder(StaticEntityEncoder):
+class TTransEEncoder(StaticEncoder):
     r"""Relations of TTransE from the `"Deriving Validity Time in Knowledge Graph"
     <https://doi.org/10.1145/3184558.3191639>`_ paper.
 
@@ -23,19 +22,7 @@ class TTransEEncoder(StaticEntityEncoder):
         generator: Source of the initial values.
     """
 
-    def __init__(
-        self,
-        num_entities: int,
-        num_relations: int,
-        num_steps: int,
-        hidden_channels: int = 128,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__(num_entities, num_relations, num_steps, hidden_channels)
-        self.add_table("entity_vectors", "entity", hidden_channels)
-        self.add_table("relation_vectors", "relation", hidden_channels)
-        self.add_table("time_vectors", "time", hidden_channels)
-        self.reset_parameters(generator)
+    relation_tables = (("relation_vectors", "relation"), ("time_vectors", "time"))
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         return self.rows("relation_vectors", index) + self.rows("time_vectors", time)
