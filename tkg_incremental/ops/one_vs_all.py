@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import Similarity, all_scores
-from tkg_incremental.ops.stepwise import KnownAtSteps
+from tkg_incremental.ops.stepwise import KnownAtSteps, StepWalk
 
 
 class Group(NamedTuple):
@@ -60,23 +60,8 @@ def one_vs_all_loss(
     )
 
 
-class _Walk(Protocol):
-    """The candidates of one group after the other."""
-
-    #: The gradients of the tensors that candidates come from.
-    gradients: list[Tensor]
-
-    def enter(self, start: int, size: int) -> tuple[Tensor, Tensor, bool]:
-        """The vectors of a group ``[size, d]``, the buffer of their gradient, and whether to add to it."""
-        ...
-
-    def leave(self, start: int, size: int) -> None:
-        """The gradient of the group is complete."""
-        ...
-
-
 class _RowsOfTable:
-    """Candidates that are rows of a table."""
+    """Candidates that are rows of a table, one group after the other."""
 
     def __init__(self, tensors: Sequence[Tensor], groups: Sequence[Group]) -> None:
         (self._table,) = tensors
@@ -85,10 +70,11 @@ class _RowsOfTable:
         self.gradients = [torch.zeros_like(self._table) if self._add else torch.empty_like(self._table)]
 
     def enter(self, start: int, size: int) -> tuple[Tensor, Tensor, bool]:
+        """The vectors of a group ``[size, d]``, the buffer of their gradient, and whether to add to it."""
         return self._table[start : start + size], self.gradients[0][start : start + size], self._add
 
     def leave(self, start: int, size: int) -> None:
-        pass
+        """The gradient of the group is complete."""
 
 
 class _OneVsAll(torch.autograd.Function):
@@ -106,7 +92,7 @@ class _OneVsAll(torch.autograd.Function):
         masks: Sequence[tuple[Tensor, Tensor]],
         similarity: Similarity,
         scale: float,
-        walk_of: Callable[[Sequence[Tensor], Sequence[Group]], _Walk],
+        walk_of: Callable[[Sequence[Tensor], Sequence[Group]], _RowsOfTable | StepWalk],
         *tensors: Tensor,
     ) -> Tensor:
         sides, width = len(masks), query.size(-1)

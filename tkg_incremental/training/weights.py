@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.optim import TouchedRows
-
-
-class FormerWeights(Protocol):
-    """Keeps the model before a step, and saves and restores its weights."""
-
-    @property
-    def previous(self) -> TKGModel: ...
-
-    def save(self) -> None: ...
-
-    def restore(self) -> None: ...
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class WholeWeights:
@@ -64,3 +49,7 @@ class RowWeights:
         self.previous = model.frozen_view(self.rows)
         self.save, self.restore = self.rows.save, self.rows.restore
         self.state_dict, self.load_state_dict = self.rows.state_dict, self.rows.load_state_dict
+
+
+#: Keeps the model before a step, and saves and restores its weights.
+FormerWeights = WholeWeights | RowWeights
