@@ -11,7 +11,6 @@ from timelines import make_interval_timeline, make_timeline, timelines
 from torch import Tensor
 
 from tkg_incremental.data import TimeAxis, Timeline
-from tkg_incremental.data.growth import Growable
 from tkg_incremental.ops.answers import SIDES
 
 
@@ -108,11 +107,3 @@ def test_labels_and_mistakes() -> None:
     assert timeline.observed.removed(1).tolist() == [[0, 0, 1, 0]]
     timeline.extend(none, none, axis=TimeAxis((0, 1, 5), (0, 1, 9), "index"))
     assert timeline.labels[2] == "5–9"
-
-
-def test_growable() -> None:
-    values = Growable(torch.arange(3))
-    for number in range(3, 40):
-        values.append(torch.tensor([number]))
-    assert values.values.tolist() == list(range(40))
-    assert len(values) == 40

@@ -6,35 +6,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.ops.answers import LAST, OPEN
-
-
-class Growable:
-    """A tensor with spare capacity along its first dimension.
-
-    Args:
-        values: ``[n, *]`` the first values.
-    """
-
-    def __init__(self, values: Tensor) -> None:
-        self._buffer, self._size = values.clone(), len(values)
-
-    @property
-    def values(self) -> Tensor:
-        """A view ``[n, *]`` of all values."""
-        return self._buffer[: self._size]
-
-    def append(self, values: Tensor) -> None:
-        """Appends ``[m, *]`` values; the buffer doubles when it is full."""
-        needed = self._size + len(values)
-        if needed > len(self._buffer):
-            larger = self._buffer.new_empty(max(needed, 2 * len(self._buffer)), *self._buffer.shape[1:])
-            larger[: self._size] = self.values
-            self._buffer = larger
-        self._buffer[self._size : needed] = values
-        self._size = needed
-
-    def __len__(self) -> int:
-        return self._size
+from tkg_incremental.ops.growing import Growing
 
 
 class Growth:
@@ -56,13 +28,13 @@ class Growth:
     def __init__(
         self, facts: Tensor, keys: Tensor, ends: Tensor, end_keys: Tensor, next_first: Tensor, num_steps: int
     ) -> None:
-        self.facts, self.keys = Growable(facts), Growable(keys)
+        self.facts, self.keys = Growing(facts), Growing(keys)
         is_open = facts[:, LAST] >= num_steps - 1
         self.facts.values[is_open, LAST] = OPEN
         closed = len(facts) - int(is_open.sum())
-        self.ends, self.end_keys = Growable(ends[:closed]), Growable(end_keys[:closed])
+        self.ends, self.end_keys = Growing(ends[:closed]), Growing(end_keys[:closed])
         next_first = next_first[:closed]
-        self.next_first = Growable(torch.where(next_first >= num_steps, OPEN, next_first))
+        self.next_first = Growing(torch.where(next_first >= num_steps, OPEN, next_first))
         #: Rows of the open facts of each triple.
         self.open: dict[int, list[int]] = {}
         for row, key in zip(is_open.nonzero().squeeze(1).tolist(), keys[is_open].tolist(), strict=True):

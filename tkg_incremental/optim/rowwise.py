@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.ops import native
+from tkg_incremental.ops.growing import Growing
 from tkg_incremental.ops.rows import pull_back_rows, rows_not_zero, touched_rows
 from tkg_incremental.optim.dense_adam import by_name
-from tkg_incremental.optim.touched_rows import Growing, TouchedRows
+from tkg_incremental.optim.touched_rows import TouchedRows
 
 
 def gradient_norm(gradients: dict[str, Tensor]) -> Tensor:
