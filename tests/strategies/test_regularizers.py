@@ -3,10 +3,11 @@ import torch
 from drawing import assert_same_gradients
 from learning import MODELS, Lesson
 from timelines import make_timeline
+from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.strategies import N3, CrossEntropy, DeletedFacts, TemporalSmoothness
-from tkg_incremental.strategies.regularization import n3, temporal_smoothness
+from tkg_incremental.strategies.regularizers import nuclear_norm, temporal_smoothness
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_n3_of_all_terms(timeline: Timeline, name: str, negatives: int) -> None:
     head, rel, tail, time = both.unbind(1)
     encoder = lesson.model.encoder
     factors = [encoder.entity(head, time), encoder.relation(rel, time), encoder.entity(tail, time)]
-    wanted = 0.3 * 2 * n3(factors)
+    wanted = 0.3 * 2 * nuclear_norm(factors)
     assert loss.item() == pytest.approx(wanted.item())
     assert_same_gradients(lesson.model, loss, wanted)
 
@@ -52,3 +53,64 @@ def test_n3_of_several_processes(timeline: Timeline) -> None:
     batch = lesson.batch(terms, [quads[:7], quads[5:10], None])
     parts = [lesson.losses(terms, batch.part(rank, 3))["N3"].item() for rank in range(3)]
     assert sum(parts) / 3 == pytest.approx(lesson.losses(terms, batch)["N3"].item())
+
+
+def draw_vectors(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def norm(vector: list[float], p: int) -> float:
+    """The p-norm of a complex vector to the power of p."""
+    half = len(vector) // 2
+    return sum(abs(complex(re, im)) ** p for re, im in zip(vector[:half], vector[half:], strict=True))
+
+
+def test_by_hand() -> None:
+    factor = torch.tensor([[3.0, 0.0, 4.0, 0.0]])  # (3 + 4i, 0)
+    assert nuclear_norm([factor]).item() == pytest.approx(125)
+    assert nuclear_norm([factor, factor], 4).item() == pytest.approx(2 * 625)
+    assert temporal_smoothness(torch.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]])).item() == pytest.approx(125 / 2)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4])
+def test_nuclear_norm(p: int) -> None:
+    factors = [draw_vectors(5, 6), draw_vectors(5, 4)]
+    wanted = sum(norm(row, p) / 5 for factor in factors for row in factor.tolist())
+    assert nuclear_norm(factors, p).item() == pytest.approx(wanted)
+    if p == 3:
+        assert torch.equal(nuclear_norm(factors), nuclear_norm(factors, 3))
+
+
+@pytest.mark.parametrize("p", [2, 3, 4])
+def test_smoothness(p: int) -> None:
+    table = draw_vectors(6, 4)
+    rows = table.tolist()
+    wanted = sum(norm([b - a for a, b in zip(rows[i], rows[i + 1], strict=True)], p) for i in range(5)) / 5
+    assert temporal_smoothness(table, p).item() == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4])
+def test_gradients(p: int) -> None:
+    table = draw_vectors(4, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: temporal_smoothness(x, p), table)
+    assert torch.autograd.gradcheck(lambda x: nuclear_norm([x], p), table)
+
+
+def test_gradients_at_zero() -> None:
+    table = torch.ones(3, 4, requires_grad=True)
+    (found,) = torch.autograd.grad(temporal_smoothness(table) + nuclear_norm([table - 1]), table)
+    assert found.isfinite().all()
+    assert not found.abs().gt(1e-15).any()
+
+
+def test_one_step() -> None:
+    assert temporal_smoothness(torch.ones(1, 4)).item() == 0
+
+
+def test_arguments() -> None:
+    with pytest.raises(ValueError, match="factors must not be empty"):
+        nuclear_norm([])
+    with pytest.raises(ValueError, match=r"complex vectors must have an even width \(got 3\)"):
+        nuclear_norm([torch.ones(1, 3)])
+    with pytest.raises(ValueError, match=r"p must be at least 2 \(got 1\)"):
+        nuclear_norm([torch.ones(1, 2)], 1)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops.answers import REL, SIDES, TIME
 from tkg_incremental.strategies.context import TrainingContext
-from tkg_incremental.strategies.regularization import nuclear_norm, temporal_smoothness
 from tkg_incremental.strategies.terms import Losses, Term, check_weight
 
 
 @dataclass
 class N3(Term):
-    r"""The nuclear 3-norm of the vectors of a batch (:func:`~tkg_incremental.strategies.regularization.n3`), both
-    directions, mean over the quads of all terms.
+    r"""The nuclear 3-norm of the vectors of a batch (:func:`~tkg_incremental.strategies.regularizers.nuclear_norm`),
+    both directions, mean over the quads of all terms.
 
     Args:
         weight: Weight of the loss.
@@ -51,7 +52,7 @@ class N3(Term):
 
 @dataclass
 class TemporalSmoothness(Term):
-    r"""Neighbouring steps have similar rows (:func:`~tkg_incremental.strategies.regularization.temporal_smoothness`),
+    r"""Neighbouring steps have similar rows (:func:`~tkg_incremental.strategies.regularizers.temporal_smoothness`),
     summed over the tables with a row per step, up to the current one.
 
     Args:
@@ -72,3 +73,63 @@ class TemporalSmoothness(Term):
             if axis == "time":
                 total = total + temporal_smoothness(encoder.rows(name, steps), encoder.penalty_power)
         return {"smoothness": self.weight * total}
+
+
+def nuclear_norm(factors: Sequence[Tensor], p: int = 3) -> Tensor:
+    r"""The nuclear p-norm penalty of the `"Canonical Tensor Decomposition for Knowledge Base Completion"
+    <https://arxiv.org/abs/1806.07297>`_ paper, on the complex factors of a batch of facts.
+
+    .. math::
+        \frac{1}{B} \sum_{b=1}^{B} \sum_f \sum_n \lvert f_b[n] \rvert^p, \qquad
+        \lvert z \rvert = \sqrt{\mathrm{Re}(z)^2 + \mathrm{Im}(z)^2}
+
+    The factors of TComplEx are the head, the relation at the step, :math:`\mathbf{r} \odot \boldsymbol{\tau}_t`, and
+    the tail. Those of TNTComplEx are the head, both parts of the relation, and the tail; as the score is a sum of two
+    products, the ends count twice.
+
+    Args:
+        factors: Each ``[B, d]``; the first half is the real part, the second half the imaginary part.
+        p: The power, at least 2: 3 in the paper (N3); 4 in that of ChronoR.
+
+    Returns:
+        A scalar, to be multiplied by the strength of the penalty.
+    """
+    if not factors:
+        raise ValueError("factors must not be empty")
+    return torch.stack([_moduli_to(factor, p).sum() / len(factor) for factor in factors]).sum()
+
+
+def temporal_smoothness(table: Tensor, p: int = 3) -> Tensor:
+    r"""The smoothness of a time table from the `"Tensor Decompositions for Temporal Knowledge Base Completion"
+    <https://arxiv.org/abs/2004.04926>`_ paper: neighbouring steps should have similar vectors.
+
+    .. math::
+        \frac{1}{T - 1} \sum_{i=1}^{T-1} \lVert \boldsymbol{\tau}_{i+1} - \boldsymbol{\tau}_i \rVert_p^p, \qquad
+        \lVert \mathbf{z} \rVert_p^p = \sum_n \lvert \mathbf{z}[n] \rvert^p
+
+    Args:
+        table: ``[T, d]``, complex rows; the first half is the real part, the second half the imaginary part.
+        p: The power: 3 in the paper; 4 in that of ChronoR.
+
+    Returns:
+        A scalar; zero for a table of one step.
+    """
+    if len(table) < 2:
+        return table.new_zeros(())
+    return _moduli_to(table[1:] - table[:-1], p).sum() / (len(table) - 1)
+
+
+def _moduli_to(x: Tensor, p: int) -> Tensor:
+    """Moduli of complex channels to a power, ``[*, d] → [*, d / 2]``."""
+    if p < 2:
+        raise ValueError(f"p must be at least 2 (got {p})")
+    if x.size(-1) % 2:
+        raise ValueError(f"complex vectors must have an even width (got {x.size(-1)})")
+    re, im = x.chunk(2, dim=-1)
+    squared = re.square() + im.square()
+    if p == 4:
+        return squared.square()
+    # The root has no gradient at zero, and rows that are equal, as a copied step's, have a difference of zero.
+    squared = squared.clamp_min(torch.finfo(x.dtype).tiny)
+    # A root and a product cost a fraction of a power.
+    return squared * squared.sqrt() if p == 3 else squared.pow(p / 2)
