@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.data import Snapshot, TimeAxis
+from tkg_incremental.data import TimeAxis
 from tkg_incremental.data.axis import parse_instant
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.lines import DataError, read_fields
@@ -29,20 +29,20 @@ class ICEWSDataset(TKGDataset):
 
     Args:
         root: Where the dataset is kept.
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build again even if a cached version exists.
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
     """
 
     first_day: ClassVar[datetime.date]
     last_day: ClassVar[datetime.date]
+    #: SHA-256 of each raw file.
+    checksums: ClassVar[dict[str, str]]
 
-    def __init__(
-        self,
-        root: str | Path,
-        transform: Callable[[Snapshot], Any] | None = None,
-        force_reload: bool = False,
-    ) -> None:
-        super().__init__(root, transform, force_reload)
+    def __init__(self, root: str | Path, **kwargs: Any) -> None:
+        super().__init__(root, **kwargs)
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        return list(self.checksums)
 
     def events(self) -> dict[str, list[Event]]:
         """The events of ``"train"``, ``"val"`` and ``"test"``."""

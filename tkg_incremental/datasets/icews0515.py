@@ -26,8 +26,7 @@ class ICEWS0515(ICEWSDataset):
 
     Args:
         root: Where the dataset is kept.
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build again even if a cached version exists.
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
 
     **STATS:**
 
@@ -56,10 +55,6 @@ class ICEWS0515(ICEWSDataset):
         "test.txt": "d034cd94ace08279639526cbe2ce34829562941ddd1301e6afa9e0ffa7a5b160",
         ARCHIVE: "eb659f11496d83d3a60bb0cdfefb9ede41e653024cace8cd556003eab13e3599",
     }
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return list(self.checksums)
 
     def download(self) -> None:
         split_files = {f"icews05-15/{name}": self.checksums[name] for name in ("valid.txt", "test.txt")}

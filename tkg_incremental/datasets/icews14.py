@@ -16,8 +16,7 @@ class ICEWS14(ICEWSDataset):
 
     Args:
         root: Where the dataset is kept.
-        transform: Applied to each snapshot when it is accessed.
-        force_reload: Build again even if a cached version exists.
+        **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
 
     **STATS:**
 
@@ -46,10 +45,6 @@ class ICEWS14(ICEWSDataset):
         "valid.txt": "23dfa5cd6f3bb5421efcc30fc03bed0e8de4c2cf251d1765ff722d6f8b15dbe3",
         "test.txt": "50d53602409a3dbaca2f13d9c7e30bf7311d8c1868fac890dc0c2836118b4cb4",
     }
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return list(self.checksums)
 
     def download(self) -> None:
         download({f"icews14/{name}": digest for name, digest in self.checksums.items()}, self.raw_dir, UPSTREAM)
