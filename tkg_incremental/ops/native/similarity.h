@@ -13,11 +13,12 @@
 
 enum { DOT = 0, L1 = 1 };
 
-/* The gradient by x of weight · score(x, y), in one of its numbers. The sign of a difference is two choices and no
-   product. */
-INLINE float part_of_gradient(int kind, float weight, float y, float x) {
-    if (kind == DOT) return weight * y;
-    return y > x ? weight : y < x ? -weight : 0.0f;
+/* Adds the gradient by x of weight · score(x, y), in one of its numbers. The sign of a difference is a choice, which
+   costs less than a product. */
+INLINE float add_part(int kind, float sum, float weight, float y, float x) {
+    if (kind == DOT) return sum + weight * y;
+    sum = y > x ? sum + weight : sum;
+    return y < x ? sum - weight : sum;
 }
 
 /* Rows are taken in no order that the processor could see: those to come are fetched whole. */
@@ -60,25 +61,21 @@ INLINE void four_scores(int kind, const float *q, const float *const t[4], int64
 }
 
 /* sum += the gradients by x of weight · score(x, y), for `count` y, one to four */
-INLINE void some_gradients(int kind, int64_t count, const float *x, const float *const y[4], const float w[4],
+INLINE void some_gradients(int kind, int count, const float *x, const float *const y[4], const float w[4],
                            int64_t width, float *restrict sum) {
     const float *y0 = y[0], *y1 = y[1], *y2 = y[2], *y3 = y[3];
     const float w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-#define PART(i) part_of_gradient(kind, w##i, y##i[j], x[j])
-    if (count == 4) {
+#define ADD(i) part = add_part(kind, part, w##i, y##i[j], x[j])
 #pragma omp simd
-        for (int64_t j = 0; j < width; ++j) sum[j] += (PART(0) + PART(1)) + (PART(2) + PART(3));
-    } else if (count == 3) {
-#pragma omp simd
-        for (int64_t j = 0; j < width; ++j) sum[j] += (PART(0) + PART(1)) + PART(2);
-    } else if (count == 2) {
-#pragma omp simd
-        for (int64_t j = 0; j < width; ++j) sum[j] += PART(0) + PART(1);
-    } else {
-#pragma omp simd
-        for (int64_t j = 0; j < width; ++j) sum[j] += PART(0);
+    for (int64_t j = 0; j < width; ++j) {
+        float part = sum[j];
+        ADD(0);
+        if (count > 1) ADD(1);
+        if (count > 2) ADD(2);
+        if (count > 3) ADD(3);
+        sum[j] = part;
     }
-#undef PART
+#undef ADD
 }
 
 /* Scores of a query against the rows `index` of a table. */
@@ -110,10 +107,17 @@ INLINE void add_gradient_of_scores(int64_t kind, const float *x, const float *ro
             w[i] = weight[at_most(k + i, samples - 1)];
             prefetch_row(rows + index[at_most(k + 4 + i, samples - 1)] * width, width);
         }
-        if (kind == DOT)
-            some_gradients(DOT, at_most(4, samples - k), x, y, w, width, out);
-        else
-            some_gradients(L1, at_most(4, samples - k), x, y, w, width, out);
+        /* Compiled for each number of rows. */
+        switch (at_most(4, samples - k) + (kind == DOT ? 0 : 4)) {
+        case 1: some_gradients(DOT, 1, x, y, w, width, out); break;
+        case 2: some_gradients(DOT, 2, x, y, w, width, out); break;
+        case 3: some_gradients(DOT, 3, x, y, w, width, out); break;
+        case 4: some_gradients(DOT, 4, x, y, w, width, out); break;
+        case 5: some_gradients(L1, 1, x, y, w, width, out); break;
+        case 6: some_gradients(L1, 2, x, y, w, width, out); break;
+        case 7: some_gradients(L1, 3, x, y, w, width, out); break;
+        default: some_gradients(L1, 4, x, y, w, width, out);
+        }
     }
 }
 
