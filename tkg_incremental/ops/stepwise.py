@@ -297,7 +297,7 @@ class _Scores(torch.autograd.Function):
             "gradients_of_scores_at_steps",
             *(similarity, _formula(kernel, tensors), samples.given, query, grad.contiguous(), grad_query),
             *(out.tables, normals, samples.scratch(query), samples.most_rows, places, len(tensors[0])),
-            *(places.new_empty(samples.shape), query.new_empty(samples.shape), query.new_empty(PARTS, 2, width)),
+            *(places.new_empty(samples.shape), query.new_empty(PARTS, 2, width)),
         )
         if out.normals is not None and normals is not None:
             out.normals += normals.sum(0)

@@ -3,6 +3,7 @@
 #define TKG_INCREMENTAL_COMMON_H
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -40,6 +41,26 @@ INLINE void restore_mode(uint32_t mode) { _mm_setcsr(mode); }
 INLINE uint32_t flush_tiny_numbers(void) { return 0; }
 INLINE void restore_mode(uint32_t mode) { (void)mode; }
 #endif
+
+/* Sixteen numbers that are added up at a time. A sum over a row is a sum in each lane, then a tree over the lanes, then
+   what is left of the row; compilers add the lanes of a reduction one after the other, which takes as long as the row. */
+enum { LANES = 16 };
+typedef float lanes __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t lane_bits __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float half_lanes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float quarter_lanes __attribute__((vector_size(16), aligned(4), may_alias));
+
+INLINE float sum_of_lanes(const lanes *given) {
+    half_lanes low, high;
+    memcpy(&low, given, sizeof low);
+    memcpy(&high, (const char *)given + sizeof low, sizeof high);
+    low += high;
+    quarter_lanes first, last;
+    memcpy(&first, &low, sizeof first);
+    memcpy(&last, (const char *)&low + sizeof first, sizeof last);
+    first += last;
+    return (first[0] + first[2]) + (first[1] + first[3]);
+}
 
 INLINE int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 

@@ -74,9 +74,11 @@ INLINE void swing(const float *w, const float *b, float t, int64_t n, float *sin
 }
 
 INLINE float dot(const float *a, const float *b, int64_t width) {
-    float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < width; ++j) sum += a[j] * b[j];
+    lanes sums = {0};
+    int64_t j = 0;
+    for (; j + LANES <= width; j += LANES) sums += *(const lanes *)(a + j) * *(const lanes *)(b + j);
+    float sum = sum_of_lanes(&sums);
+    for (; j < width; ++j) sum += a[j] * b[j];
     return sum;
 }
 

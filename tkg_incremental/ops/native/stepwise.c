@@ -123,20 +123,34 @@ EXPORT void scores_at_steps(int64_t kind, const int64_t *formula, const int64_t 
     walk_queries(kind, &by, &of, query, 0, out, scratch, most, threads);
 }
 
+/* A sample of a row: the query that took it, and the gradient of the score. Together, so that sorting writes to one place. */
+struct sample {
+    int32_t query;
+    float weight;
+};
+
+/* Samples that are taken apart at a time; a multiple of the rows that the gradients take at a time. */
+enum { AT_ONCE = 64 };
+
 /* The gradients of a row at all steps from its samples, which are sorted by step. */
 FOR_EVERY_CPU
 static void gradients_of_row(int64_t kind, const struct formula *by, const struct samples *of, int64_t row,
-                             const float *query, const int64_t *owner, const float *weight, int64_t count, float *z,
-                             float *g, const struct gradients *out, float *normals) {
+                             const float *query, const struct sample *taken, int64_t count, float *z, float *g,
+                             const struct gradients *out, float *normals) {
     const int64_t width = by->width;
-    for (int64_t from = 0, to; from < count; from = to) {
-        const int64_t s = of->step_of[owner[from]];
-        for (to = from + 1; to < count && of->step_of[owner[to]] == s; ++to)
-            ;
-        for (int64_t k = to; k < at_most(to + 4, count); ++k) prefetch_whole_row(query + owner[k] * width, width);
+    int64_t owner[AT_ONCE];
+    float weight[AT_ONCE];
+    for (int64_t from = 0; from < count;) {
+        const int64_t s = of->step_of[taken[from].query];
         if (kind == L1) write_vector(by, row, s, z);
         memset(g, 0, sizeof(float) * (size_t)width);
-        add_gradient_of_scores(kind, z, query, owner + from, weight + from, to - from, width, g);
+        for (int64_t some = AT_ONCE; some == AT_ONCE && from < count; from += some) {
+            for (some = 0; some < AT_ONCE && from + some < count && of->step_of[taken[from + some].query] == s; ++some)
+                owner[some] = taken[from + some].query, weight[some] = taken[from + some].weight;
+            for (int64_t k = from + some; k < at_most(from + some + 4, count); ++k)
+                prefetch_whole_row(query + taken[k].query * width, width);
+            add_gradient_of_scores(kind, z, query, owner, weight, some, width, g);
+        }
         add_vector_gradient(by, row, s, g, out, normals + s * width);
     }
 }
@@ -146,12 +160,12 @@ static void gradients_of_row(int64_t kind, const struct formula *by, const struc
    other within a row, so that sums have the same bits for any number of threads. The gradients of the normals,
    [PARTS, steps, width], are to be summed.
 
-   places [threads, rows] has to be zero; owner and sorted [queries · samples], scratch [threads, most slots, width] and
+   places [threads, rows] has to be zero; sorted [queries · samples], scratch [threads, most slots, width] and
    sums [PARTS, 2, width] are only written. */
 EXPORT void gradients_of_scores_at_steps(int64_t kind, const int64_t *formula, const int64_t *given, const float *query,
                                          const float *weight, float *grad_query, const int64_t *gradients,
                                          float *normals, float *scratch, int64_t most, int64_t *places, int64_t rows,
-                                         int64_t *owner, float *sorted, float *sums, int64_t threads) {
+                                         struct sample *sorted, float *sums, int64_t threads) {
     const struct formula by = formula_of(formula);
     const struct samples of = samples_of(given);
     const struct gradients out = gradients_at(gradients);
@@ -176,9 +190,7 @@ EXPORT void gradients_of_scores_at_steps(int64_t kind, const int64_t *formula, c
         for (int64_t i = queries * part / threads; i < queries * (part + 1) / threads; ++i) {
             const int64_t q = of.queries[i], *list = of.index + list_of(&of, q);
             for (int64_t k = 0; k < samples; ++k) {
-                const int64_t place = next[list[k]]++;
-                owner[place] = q;
-                sorted[place] = weight[q * samples + k];
+                sorted[next[list[k]]++] = (struct sample){(int32_t)q, weight[q * samples + k]};
             }
         }
     }
@@ -188,7 +200,6 @@ EXPORT void gradients_of_scores_at_steps(int64_t kind, const int64_t *formula, c
         for (int64_t r = rows * part / PARTS; r < rows * (part + 1) / PARTS; ++r) {
             const int64_t begin = r ? ends[r - 1] : 0;
             float *const mine = sums + part * 2 * width, *to = normals ? normals + part * of.steps * width : mine;
-            gradients_of_row(kind, &by, &of, r, query, owner + begin, sorted + begin, ends[r] - begin, mine,
-                             mine + width, &out, to);
+            gradients_of_row(kind, &by, &of, r, query, sorted + begin, ends[r] - begin, mine, mine + width, &out, to);
         }
 }
