@@ -57,7 +57,7 @@ def check(path: Path) -> int:
         applied = [one.id for one in store.updates("applied")]
         assert len(set(applied)) == len(applied) == number, "an update is lost or repeated"
         assert applied[len(applied) - len(manifest.updates) :] == list(manifest.updates)
-        assert len(graph.folder.releases.numbers()) <= 3 * KEEP + 1, "releases are not pruned"
+        assert len(graph.folder.releases.numbers()) <= 4 * KEEP, "releases are not pruned"
         assert len(store.updates("pending")) <= 1
         sizes = graph.model.encoder.sizes  # its checksums were verified
         vocabulary = {"entity": manifest.vocabulary["entities"], "time": manifest.vocabulary["steps"]}

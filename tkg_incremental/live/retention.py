@@ -36,7 +36,7 @@ class ReleaseSettings:
 
 
 def prune_releases(releases: ReleaseFolder, keep: int) -> list[int]:
-    """Removes all but the newest releases, the current one, and the ones that they build on.
+    """Removes all but the newest releases, the current one with the ones before it, and those that they build on.
 
     A release disappears by a rename, newest first, so that at any moment each one that is left has all it builds on.
     A killed process may leave a renamed folder, which the next writer removes.
@@ -51,16 +51,10 @@ def prune_releases(releases: ReleaseFolder, keep: int) -> list[int]:
     numbers, current = releases.numbers(), releases.current()
     if keep == 0 or len(numbers) <= keep:
         return []
-    needed: set[int] = set()
-    for number in {*numbers[-keep:], *(() if current is None else (current,))}:
-        while number not in needed:
-            needed.add(number)
-            try:
-                manifest = releases.manifest(number)
-            except DamagedReleaseError:
-                return []  # what it builds on is unknown, so nothing is removed
-            if not manifest.full and manifest.parent is not None:
-                number = manifest.parent
+    try:
+        needed = _needed(releases, {*numbers[-keep:], *_lineage(releases, current, keep)})
+    except DamagedReleaseError:
+        return []  # what it builds on is unknown, so nothing is removed
     removed = []
     for number in reversed([number for number in numbers if number not in needed]):
         place = releases.folder(number)
@@ -72,3 +66,24 @@ def prune_releases(releases: ReleaseFolder, keep: int) -> list[int]:
         shutil.rmtree(garbage, ignore_errors=True)
         removed.append(number)
     return removed
+
+
+def _lineage(releases: ReleaseFolder, current: int | None, keep: int) -> list[int]:
+    """The current release and its nearest ancestors: after a rollback these are not the newest ones."""
+    found: list[int] = []
+    while current is not None and len(found) < keep and releases.folder(current).exists():
+        found.append(current)
+        current = releases.manifest(current).parent
+    return found
+
+
+def _needed(releases: ReleaseFolder, kept: set[int]) -> set[int]:
+    """Releases and those that they build on, back to one with whole tables."""
+    needed: set[int] = set()
+    for number in kept:
+        while number not in needed:
+            needed.add(number)
+            manifest = releases.manifest(number)
+            if not manifest.full and manifest.parent is not None:
+                number = manifest.parent
+    return needed
