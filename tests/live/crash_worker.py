@@ -2,7 +2,8 @@
 
 Usage: ``crash_worker.py FOLDER COUNT SEED``. Update i
 adds ``entity i``, ends that of update i − 1, and writes i into its row.
-About every eighth turn rolls back or forward instead. Prints the numbers of kills and of releases.
+About every eighth turn rolls back or forward instead. Old releases are pruned. Prints the numbers of kills and of
+releases.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import torch
 from tkg_incremental.live import Change, ChangeSet, GraphFolder
 
 WIDTH = 16
+#: Releases that stay on disk.
+KEEP = 3
 
 
 def next_update(folder: GraphFolder) -> None:
@@ -52,12 +55,18 @@ def check(folder: GraphFolder) -> int:
     store, current = folder.store, folder.releases.current()
     assert current is not None
     assert store.release == current
-    chain = folder.releases.chain(current)
+    present, chain = set(folder.releases.numbers()), [folder.releases.manifest(current)]
+    while chain[0].parent in present:
+        chain.insert(0, folder.releases.manifest(chain[0].parent))
     clock = chain[-1].clock
     assert store.clock == clock
     tables = folder.releases.load_release(current)
     applied = [update.id for update in store.updates("applied")]
-    assert applied == [update for manifest in chain for update in manifest.updates], "an update is lost or repeated"
+    assert len(set(applied)) == len(applied) == clock, "an update is lost or repeated"
+    assert applied[-len(chain) :] == [update for manifest in chain for update in manifest.updates]
+    assert len(present) <= 4 * KEEP, "releases are not pruned"
+    for number in present:
+        folder.releases.load_release(number)  # whatever is on disk can answer
     facts = store.facts_arrays()
     names = store.entity_names(facts.head)
     assert sorted(map(str, names)) == sorted(f"entity {i}" for i in range(1, clock + 1))
@@ -80,7 +89,7 @@ def killed(path: Path, rng: random.Random, limit: float) -> None:
             if rng.random() < 0.12 and (folder.releases.current() or 0) > 0:
                 for update in folder.store.updates("pending"):  # it continues the release that is left
                     folder.store.discard(update.id)
-                folder.rollback(rng.choice([release.number for release in folder.store.releases()]))
+                folder.rollback(rng.choice(folder.releases.numbers()))
             else:
                 next_update(folder)
 
@@ -88,7 +97,7 @@ def killed(path: Path, rng: random.Random, limit: float) -> None:
 def main(path: Path, count: int, seed: int) -> None:
     torch.set_num_threads(1)
     rng = random.Random(seed)
-    with GraphFolder.create(path, "day") as folder:
+    with GraphFolder.create(path, "day", {"releases": {"keep": KEEP}}) as folder:
         folder.store.record([Change("add", "entity 1", "leads", "all", 1)], 1, "first")
         tables = {"entity": torch.zeros(2, WIDTH)}
         tables["entity"][folder.store.entity_id("entity 1") or 0] = 1

@@ -14,7 +14,8 @@ from tkg_incremental.tables import format_table
 from tkg_incremental.text import printable
 
 DESCRIPTION = """
-The releases of a live graph with what the gate measured, and the changes that are pending.
+The releases of a live graph with what the gate measured, and the changes that are pending. A
+release that was pruned is no longer on disk: it cannot answer or be rolled back to.
 """
 EXAMPLES = """
 tkg-incremental history graphs/company
@@ -35,13 +36,16 @@ def run(args: argparse.Namespace) -> int:
         updates = {update.id: update for update in graph.folder.store.updates()}
         shown = {release.number: graph.show(release.clock) for release in releases}
         pending = [update for update in updates.values() if update.state == "pending"]
-        until = graph.show(clock.now)
+        until, pruned = graph.show(clock.now), set(graph.folder.pruned())
     if args.json:
         print_json(
             {
                 "current": current,
                 "until": until,
-                "releases": [{**asdict(release), "until": shown[release.number]} for release in releases],
+                "releases": [
+                    {**asdict(release), "until": shown[release.number], "pruned": release.number in pruned}
+                    for release in releases
+                ],
                 "pending": [asdict(update) for update in pending],
             }
         )
@@ -51,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         made = datetime.datetime.fromtimestamp(release.created / 1e6, datetime.timezone.utc)
         changes = sum(updates[update].num_changes for update in release.updates if update in updates)
         values = [release.metrics.get(name) for name in METRICS]
-        mark = "answers" if release.number == current else ""
+        mark = "answers" if release.number == current else "pruned" if release.number in pruned else ""
         row: list[str | float] = [release.number, f"{made:%Y-%m-%d %H:%M}", shown[release.number], changes]
         rows.append([*row, *(value if isinstance(value, float) else math.nan for value in values), mark])
     print(format_table(["release", "made (UTC)", "until", "changes", *METRICS, ""], rows))

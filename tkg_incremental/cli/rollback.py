@@ -10,7 +10,8 @@ from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_
 
 DESCRIPTION = """
 Make an earlier release of a live graph answer again, with the facts it knew. Pending changes are
-discarded; with the number of the current release, nothing else happens. Later releases stay.
+discarded; with the number of the current release, nothing else happens. Later releases stay. A
+release that was pruned (see history) is refused.
 """
 EXAMPLES = """
 tkg-incremental rollback graphs/company 3

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from torch import Tensor
 from tkg_incremental.live.erase import resume_erasure
 from tkg_incremental.live.manifest import Manifest
 from tkg_incremental.live.releases import COMPACT_SHARE, ReleaseFolder
+from tkg_incremental.live.retention import ReleaseSettings, prune_releases
 from tkg_incremental.live.settings import read_settings, write_settings
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.storage import atomic_write
@@ -58,7 +60,8 @@ class GraphFolder:
         try:
             self.settings = read_settings(self.path / "graph.toml")
             self.store = FactStore(self.path / "facts.db")
-            self.releases = ReleaseFolder(self.path, compact_share)
+            self.keep = ReleaseSettings.from_table(self.settings.get("releases", {})).keep
+            self.releases = ReleaseFolder(self.path, compact_share, self.keep or None)
             self._recover_if_needed()
         except BaseException:
             self.unlock()
@@ -81,7 +84,8 @@ class GraphFolder:
         (path / "releases").mkdir(parents=True)
         FactStore.create(path / "facts.db", unit).close()
         tables = {name: dict(table) for name, table in (settings or {}).items()}
-        write_settings(path / "graph.toml", {"graph": {"unit": unit, **tables.pop("graph", {})}, **tables})
+        tables = {"graph": {"unit": unit, **tables.pop("graph", {})}, **tables}
+        write_settings(path / "graph.toml", {**tables, "releases": tables.get("releases", asdict(ReleaseSettings()))})
         return cls(path, write=True)
 
     def __enter__(self) -> Self:
@@ -181,17 +185,40 @@ class GraphFolder:
         return self.releases.write_release(number, tables, changed, parent, clock=clock, updates=updates, **about)
 
     def release(self, number: int) -> None:
-        """Makes a release the current one: a new one, or an older one to roll back to.
+        """Makes a release the current one: a new one, or an older one to roll back to. Then removes the releases
+        that are no longer kept.
 
         Args:
             number: Number of the release.
         """
         self._must_write()
+        self.check_present(number)
         chain = self.releases.chain(number, self._known())
         self.releases.set_current(number)  # the commit point
         self.store.sync([manifest.record for manifest in chain])
+        prune_releases(self.releases, self.keep)
 
     rollback = release
+
+    def pruned(self) -> list[int]:
+        """Releases that have been current and are no longer on disk, oldest first."""
+        return sorted(self._known() - set(self.releases.numbers()))
+
+    def check_present(self, number: int) -> None:
+        """Refuses a release that is unknown or no longer on disk.
+
+        Args:
+            number: Number of the release.
+        """
+        present = self.releases.numbers()
+        if number in present:
+            return
+        if number in self._known():
+            raise ValueError(
+                f"release {number} was removed: [releases] of graph.toml keeps {self.keep}; the oldest one that is "
+                f"left is {min(present, default=None)}"
+            )
+        raise ValueError(f"release must be one of {', '.join(map(str, present))} (got {number})")
 
     def recover(self) -> list[Path]:
         """Brings the store to the current release, finishes an erasure, and removes what a killed writer has left.

@@ -190,12 +190,11 @@ class LiveGraph(ServedGraph):
         """Makes an earlier release answer again. Pending changes are discarded.
 
         Args:
-            number: Number of the release. The current one discards the pending changes and nothing else.
+            number: Number of a release that is still on disk, see ``[releases]`` in ``graph.toml``. The current one
+                discards the pending changes and nothing else.
         """
         with self._writing():
-            known = [release.number for release in self.history()]
-            if number not in known:
-                raise ValueError(f"release must be one of {', '.join(map(str, known))} (got {number})")
+            self.folder.check_present(number)
             self.folder.releases.verify(number)
             for update in self.folder.store.updates("pending"):
                 self.folder.store.discard(update.id)

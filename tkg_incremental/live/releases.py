@@ -41,10 +41,13 @@ class ReleaseFolder:
     Args:
         path: The folder of the graph. It holds ``releases/`` and ``current``.
         compact_share: Share of the tables that the changed rows of a chain may have before a release is full again.
+        max_chain: Releases that a chain may have before one is full again; :obj:`None` for any number.
     """
 
-    def __init__(self, path: str | os.PathLike[str], compact_share: float = COMPACT_SHARE) -> None:
-        self.path, self.compact_share = Path(path), compact_share
+    def __init__(
+        self, path: str | os.PathLike[str], compact_share: float = COMPACT_SHARE, max_chain: int | None = None
+    ) -> None:
+        self.path, self.compact_share, self.max_chain = Path(path), compact_share, max_chain
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r}, current={self.current()})"
@@ -178,7 +181,8 @@ class ReleaseFolder:
             before = self.manifest(parent)
             delta = changed_parts(tables, changed, before)
             size = before.chain_bytes + sum(part.numel() * part.element_size() for part in delta.values())
-            if size <= self.compact_share * sum(part.numel() * part.element_size() for part in tables.values()):
+            limit = self.compact_share * sum(part.numel() * part.element_size() for part in tables.values())
+            if size <= limit and (self.max_chain is None or len(self._table_chain(parent)) < self.max_chain):
                 parts, manifest = delta, replace(manifest, full=False, chain_bytes=size)
         temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
         try:

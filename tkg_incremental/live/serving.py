@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Tables of ``graph.toml``.
-_TABLES = ("graph", "model", "model_options", "learning", "gate")
+_TABLES = ("graph", "model", "model_options", "learning", "gate", "releases")
 
 
 class ServedGraph:
@@ -122,7 +122,8 @@ class ServedGraph:
             return self.engine_as_of(as_of).timeline(head, rel, tail)
 
     def history(self) -> list[Release]:
-        """All releases, oldest first, with what the gate measured."""
+        """All releases, oldest first, with what the gate measured. Those of :meth:`GraphFolder.pruned` are no longer on
+        disk."""
         return self.folder.store.releases()
 
     @contextmanager
@@ -179,6 +180,7 @@ class ServedGraph:
             if found is None:
                 raise ValueError(f"as_of must not be before the first release (got {as_of!r})")
             number = found
+        self.folder.check_present(number)
         if "then" not in self._served or self._served["then"][0] != revision:
             manifest = releases.manifest(number)
             clock = replace(self.clock, now=manifest.clock)

@@ -50,7 +50,7 @@ def render_history(graph: ServedGraph) -> str:
     """The page as text."""
     store, releases, current = graph.folder.store, graph.history(), graph.current
     sources = {update.id: update.source for update in store.updates()}
-    labels = [graph.show(release.clock) for release in releases]
+    labels, pruned = [graph.show(release.clock) for release in releases], set(graph.folder.pruned())
     shown = []
     for release, label in zip(releases[::-1], labels[::-1], strict=True):
         changes = [change for update in release.updates for change in store.changes(update)]
@@ -58,6 +58,7 @@ def render_history(graph: ServedGraph) -> str:
         files = ", ".join(dict.fromkeys(filter(None, (sources.get(update, "") for update in release.updates))))
         what = release.metrics.get("reason") or "release"
         parts = [f"{what} of {made:%Y-%m-%d %H:%M} UTC", f"facts until {label}", f"{len(changes)} changes", files]
+        parts += ["no longer on disk"] if release.number in pruned else []
         shown.append(
             {
                 "title": f"Release {release.number}" + (", which answers" if release.number == current else ""),
