@@ -33,6 +33,15 @@ def write_export(path: Path, facts: list[tuple[str, str, str, int, int | None]],
                 table.writerow([head, rel, tail, begin, end if end is not None and end < year else ""])
 
 
+def known_aliases(
+    dataset: WorldLeaders, facts: list[tuple[str, str, str, int, int | None]], year: int
+) -> dict[str, str]:
+    """Further names, such as USA, of the entities known at the end of a year."""
+    names = {name for fact in facts if fact[3] <= year for name in (fact[0], fact[2])}
+    aliases = {alias: dataset.entities[dataset.entities.index(alias)] for alias in dataset.entities.aliases}
+    return {alias: name for alias, name in aliases.items() if name in names}
+
+
 def ask(graph: LiveGraph, year: int) -> None:
     """Prints the first three answers to each question."""
     for rel, place in QUESTIONS:
@@ -52,12 +61,19 @@ def main() -> None:
     parser.add_argument("--last", type=int, default=2024, help="last year")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random")
     options = parser.parse_args()
-    facts = list(named_facts(WorldLeaders()))
+    dataset = WorldLeaders()
+    facts = list(named_facts(dataset))
     shutil.rmtree(options.graph, ignore_errors=True)
     options.graph.parent.mkdir(parents=True, exist_ok=True)
     export = options.graph.parent / "leaders.csv"
     write_export(export, facts, options.first)
-    graph = LiveGraph.create(options.graph, export, unit="year", settings=LiveSettings(seed=options.seed))
+    graph = LiveGraph.create(
+        options.graph,
+        export,
+        unit="year",
+        settings=LiveSettings(seed=options.seed),
+        aliases=known_aliases(dataset, facts, options.first),
+    )
     print(graph.train())
     for year in range(options.first + 1, options.last + 1):
         if year in SHOWN:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tkg_incremental.cli import main
+
 HEAVY = ("torch", "torch_geometric", "numpy", "pandas", "jinja2")
 CODE = """
 import json, sys, time
@@ -54,6 +56,15 @@ def test_a_query_needs_neither_torch_geometric_nor_pandas(runs: dict[str, Path])
     code, _, modules = start("query", runs["tie-0"], "?", "leads", "Aland", "--at", "2021")
     assert code == 0
     assert modules.isdisjoint(("torch_geometric", "pandas", "sympy", "torch._dynamo", "jinja2", "requests"))
+
+
+def test_a_query_to_a_live_graph_needs_neither_torch_geometric_nor_pandas(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.csv"
+    facts.write_text("head,rel,tail,start,end\nAnna,leads,Archive,2001,2006\nBruno,leads,Archive,2007,\n")
+    assert main(["create", str(tmp_path / "graph"), "--facts", str(facts)]) == 0
+    code, _, modules = start("query", tmp_path / "graph", "?", "leads", "Archive")
+    assert code == 0
+    assert modules.isdisjoint(("torch_geometric", "pandas", "sympy", "torch._dynamo", "jinja2"))
 
 
 def test_names_of_the_package_are_imported_on_first_use() -> None:

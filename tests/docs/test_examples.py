@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tkg_incremental.datasets import SyntheticTKG
+from tkg_incremental import LiveGraph
+from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -27,3 +28,15 @@ def test_custom_strategy() -> None:
     assert (quads[:, 3] < 5).all()
     changed = set(added[:, [0, 2]].flatten().tolist())
     assert all({head, tail} & changed for head, _, tail, _ in quads.tolist())
+
+
+def test_aliases_of_the_demo(tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "live_leaders.py"))
+    dataset = WorldLeaders()
+    facts = list(example["named_facts"](dataset))
+    example["write_export"](tmp_path / "leaders.csv", facts, 1960)
+    aliases = example["known_aliases"](dataset, facts, 1960)
+    assert "Czechia" not in aliases  # the Czech Republic begins later
+    with LiveGraph.create(tmp_path / "graph", tmp_path / "leaders.csv", unit="year", aliases=aliases) as graph:
+        store = graph.folder.store
+        assert store.entity_id("USA") == store.entity_id("United States") is not None

@@ -39,6 +39,6 @@ def run(args: argparse.Namespace) -> int:
         print_json({"probability": answer.probability, "score": answer.score, "known": answer.known})
         return OK
     known = "not known" if answer.known is None else f"known {show_known(answer.known)}"
-    probability = "" if answer.probability is None else f" · probability {answer.probability:.2f}"
+    probability = "" if answer.probability is None else f" · probability {answer.probability:.0%}"
     print(printable(f"{args.head} · {args.rel} · {args.tail}: {known}{probability} · score {answer.score:.2f}"))
     return OK

@@ -92,7 +92,7 @@ def print_report(report: UpdateReport, as_json: bool) -> int:
 
 def answer_row(answer: Answer) -> list[str | float]:
     """Cells of a table: name, probability, and since when it is known."""
-    probability = math.nan if answer.probability is None else answer.probability
+    probability = "" if answer.probability is None else f"{answer.probability:.0%}"
     return [answer.name, probability, show_known(answer.known)]
 
 

@@ -118,12 +118,6 @@ def side_by_side(steps: dict[str, str], answers: dict[str, list[Answer]]) -> str
     for place in range(max(map(len, answers.values()))):
         row: list[str | float] = [place + 1]
         for found in answers.values():
-            row += _cells(found[place]) if place < len(found) else ["", "", ""]
+            row += answer_row(found[place]) if place < len(found) else ["", "", ""]
         rows.append(row)
     return format_table(header, rows)
-
-
-def _cells(answer: Answer) -> list[str | float]:
-    probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-    known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or ''}".strip()
-    return [answer.name, probability, known]

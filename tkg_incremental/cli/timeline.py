@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 
 from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.check import add_fact
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     print(printable(f"{args.head} · {args.rel} · {args.tail}"))
     rows: list[list[str | float]] = [
-        [p.label, math.nan if p.probability is None else p.probability, p.score, "known" if p.known else ""]
+        [p.label, "" if p.probability is None else f"{p.probability:.0%}", p.score, "known" if p.known else ""]
         for p in shown
     ]
     print(format_table(["at", "probability", "score", ""], rows))

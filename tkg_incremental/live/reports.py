@@ -68,7 +68,7 @@ class UpdateReport:
             shown = [("learned", gate.learned), ("kept", gate.kept), ("ended facts outranked", gate.outranked)]
             parts += [f"{name} {value:.1%}" for name, value in shown if not math.isnan(value)]
         if self.new_entities:
-            parts.append(f"{self.new_entities} new entities")
+            parts.append(f"{self.new_entities} new {'entity' if self.new_entities == 1 else 'entities'}")
         if self.rejected:
             parts.append(f"{len(self.rejected)} lines rejected")
         last = {

@@ -6,12 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first, type_constrained
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
-from tkg_incremental.datasets.base import TKGDataset
 from tkg_incremental.distributed.checks import check_distributed, rank_counter
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.metrics import Evaluator, time_prediction
@@ -34,6 +33,9 @@ from tkg_incremental.training.run_state import (
     run_fingerprint,
 )
 from tkg_incremental.training.settings import TrainerSettings
+
+if TYPE_CHECKING:  # updates of a live graph need no dataset, which would import torch_geometric
+    from tkg_incremental.datasets.base import TKGDataset
 
 # With at most this many quads per fact, a base model visits every quad by default. Otherwise it visits at most as many,
 # and fewer if an epoch would have more than `_QUADS_PER_EPOCH`.
