@@ -35,7 +35,7 @@ def test_no_cell_has_more_than_two_numbers() -> None:
 
 def test_every_run_names_its_seed_commit_and_command() -> None:
     runs = [run for found in read_runs().values() for run in found]
-    assert len(runs) >= 94
+    assert len(runs) >= 80
     for run in runs:
         assert tuple(run) == COLUMNS
         assert run["seed"].isdigit()
