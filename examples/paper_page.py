@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from paper_results import BATCHES, METRICS, RESULTS, Key, Runs, mean, read_runs, read_tables
+from paper_results import BATCHES, METRICS, RESULTS, Key, Row, Runs, deviation, mean, read_runs, read_tables
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -38,8 +39,15 @@ BEYOND = [
         *("nothing learnt", "FT warm-up", "TR warm-up", f"TIE {replay} warm-up", "FT rowwise", "TR rowwise"),
         *("FT 1-vs-all", "FT shared negatives", "FT pool of 1000", f"TIE {replay} pool of 1000"),
         *("Supersede", "Supersede contrast 4", "Supersede contrast 4 without warm-up"),
-        *("Supersede contrast 6 without warm-up", "TIE inverse from base model 1", "Supersede from base model 1"),
+        "Supersede contrast 6 without warm-up",
     )
+]
+# The same strategies from base models that differ in their seed only.
+BASES = [
+    Key(dataset, "DE", f"{cell}{suffix}")
+    for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
+    for cell in ("nothing learnt", "FT", "TR", f"TIE {replay}", "Supersede")
+    for suffix in ("", " from base model 1", " from base model 2")
 ]
 
 REGION = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
@@ -49,18 +57,31 @@ FIGURE = re.compile(r"\{(\w+)/(\w+)/([^,{}]+), ([^{}]+)\}")
 HEAD = """\
 # Results
 
-> Rows with † were run before the core was rebuilt, with batches grouped by time. Runs with the protocol of the released
-> code (uniform batches) are pending.
+> Rows with † were run before the core was rebuilt, with batches grouped by time. All others have the protocol of the
+> released code, with uniform batches.
 
-Test quads, in percent (RRD × 100), means over the incremental steps and then over seeds. The paper's figure is in
-brackets. Bold is the best of a dataset and model; the skylines FB and FB_future are not compared. The page is written
-by `python examples/paper_page.py` from `results/*.csv`, which has one line per run with its seed, commit and command.
-Terms are in the [glossary](glossary.md), options in [](paper.md).
+Test quads, in percent (RRD × 100), means over the incremental steps and then over seeds, with the standard deviation
+over seeds where there are two or more. The paper's figure is in brackets; ≠ marks a difference of more than two
+deviations, ours and the paper's added in squares. Seeds of a row share one base model; the spread of base models is a
+[table of its own](#base-models). Bold is the best of a dataset and model; the skylines FB and FB_future are not
+compared. The page is written by `python examples/paper_page.py` from `results/*.csv`, which has one line per run with
+its seed, commit and command. Terms are in the [glossary](glossary.md), options in [](paper.md).
+"""
+
+BASE_MODELS = """\
+One strategy from base models that differ in their seed only. The spread is larger than that over seeds of the steps.
 """
 
 
-def table(keys: Sequence[Key], runs: Runs, paper: dict[Key, dict[str, float]], seeds: bool = True) -> str:
-    """A table of the rows that have been run."""
+def table(keys: Sequence[Key], runs: Runs, paper: dict[Key, Row], seeds: bool = True) -> str:
+    """A table of the rows that have been run.
+
+    Args:
+        keys: The rows.
+        runs: All runs.
+        paper: Published rows.
+        seeds: Show the number of seeds, the deviation over them, and which figures differ from the paper's.
+    """
     found = [key for key in keys if key in runs]
     values = {key: {name: mean(runs[key], name) for name in METRICS} for key in found}
     best = {}
@@ -79,11 +100,28 @@ def table(keys: Sequence[Key], runs: Runs, paper: dict[Key, dict[str, float]], s
             text = "–" if value is None else _number(value)
             if value is not None and key.cell not in SKYLINES and value == best.get((key[:2], name)):
                 text = f"**{text}**"
-            published = paper.get(key, {}).get(name)
-            cells.append(text if published is None else f"{text}{NBSP}({_number(published)})")
+            spread = deviation(runs[key], name) if seeds else None
+            if spread is not None:
+                text += f"{NBSP}±{NBSP}{_number(spread)}"
+            row = paper.get(key)
+            published = None if row is None else row.paper.get(name)
+            if row is not None and published is not None:
+                text += f"{NBSP}({_number(published)})"
+                if (
+                    value is not None
+                    and spread is not None
+                    and differs(value - published, spread, row.deviation.get(name))
+                ):
+                    text += f"{NBSP}≠"
+            cells.append(text)
         name = key.cell if runs[key][0]["batches"] == BATCHES else f"{key.cell}{NBSP}†"
         lines.append([f"{key.dataset}, {key.model}", name, *cells, *[str(len(runs[key]))] * seeds])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def differs(difference: float, ours: float, published: float | None) -> bool:
+    """More than two deviations of both. Rows without a published deviation are not judged."""
+    return published is not None and abs(difference) > 2 * math.hypot(ours, published)
 
 
 def render(results: Path = RESULTS) -> str:
@@ -93,10 +131,11 @@ def render(results: Path = RESULTS) -> str:
     for number, title in TITLES.items():
         chosen = [row for row in rows if row.table == number]
         parts.append(f"## {title}\n")
-        parts.append(table([row.key for row in chosen], runs, {row.key: row.paper for row in chosen}))
+        parts.append(table([row.key for row in chosen], runs, {row.key: row for row in chosen}))
         missing = [f"{row.key.dataset} {row.key.cell}" for row in chosen if row.key not in runs]
         if missing:
             parts.append(f"Not run: {', '.join(missing)}.\n")
+    parts += ["## Base models\n", BASE_MODELS, table(BASES, runs, {})]
     parts += ["## Beyond the paper\n", table(BEYOND, runs, {})]
     notes = results / "notes.md"
     if notes.exists():
@@ -115,7 +154,7 @@ def quote(found: re.Match[str], runs: Runs) -> str:
 
 def fill(page: Path, results: Path = RESULTS) -> str:
     """The text of README with its table."""
-    paper = {row.key: row.paper for row in read_tables(results) if row.table == 2}
+    paper = {row.key: row for row in read_tables(results) if row.table == 2}
     made = table(MAIN, read_runs(results), paper, seeds=False)
     return REGION.sub(lambda found: found[1] + made + found[2], page.read_text(encoding="utf-8"))
 

@@ -31,11 +31,12 @@ Runs = dict[Key, list[dict[str, str]]]
 
 
 class Row(NamedTuple):
-    """One row of a table of the paper: its number, its key and the published means."""
+    """One row of a table of the paper: its number, its key, the published means and standard deviations."""
 
     table: int
     key: Key
     paper: dict[str, float]
+    deviation: dict[str, float]
 
 
 def add_run(run: Mapping[str, Any], results: Path = RESULTS) -> None:
@@ -68,6 +69,7 @@ def read_tables(results: Path = RESULTS) -> list[Row]:
             int(line["table"]),
             Key(line["dataset"], line["model"], line["cell"]),
             {name: float(line[name]) for name in METRICS if line[name]},
+            {name: float(line[f"{name} std"]) for name in METRICS if line[f"{name} std"]},
         )
         for line in _lines(results / "tables.csv")
     ]
@@ -77,6 +79,12 @@ def mean(runs: list[dict[str, str]], name: str) -> float | None:
     """The mean of a column over runs; None if no run has it."""
     values = [float(run[name]) for run in runs if run[name]]
     return statistics.mean(values) if values else None
+
+
+def deviation(runs: list[dict[str, str]], name: str) -> float | None:
+    """The standard deviation of a column over runs; None with fewer than two."""
+    values = [float(run[name]) for run in runs if run[name]]
+    return statistics.stdev(values) if len(values) > 1 else None
 
 
 def _lines(path: Path) -> list[dict[str, str]]:
