@@ -35,8 +35,8 @@ class Block(NamedTuple):
         language: The word after the fence.
         text: The content.
         line: The line of the page it begins at.
-        note: A comment just before it: ``file: NAME`` is a file to write, ``parse only`` a command not to run,
-            ``output`` what the Python block before it prints.
+        note: A comment just before it: ``file: NAME`` is a file to write, ``part of: NAME`` lines of a file that the page
+            has made, ``parse only`` a command not to run, ``output`` what the Python block before it prints.
     """
 
     language: str
@@ -66,6 +66,9 @@ def run_page(page: Path, folder: Path, patch: pytest.MonkeyPatch) -> None:
             assert printed == block.text, f"{page.name}, line {block.line}: the block before prints\n{printed}"
         elif block.note.startswith("file: "):
             Path(block.note.removeprefix("file: ")).write_text(block.text, encoding="utf-8")
+        elif block.note.startswith("part of: "):
+            whole = Path(block.note.removeprefix("part of: ")).read_text(encoding="utf-8")
+            assert block.text in whole, f"{page.name}, line {block.line}: the file has other lines\n{whole}"
         elif block.language == "python":
             # With empty lines above it, so that a traceback points at the page.
             with redirect_stdout(StringIO()) as out:
