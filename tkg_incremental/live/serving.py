@@ -267,9 +267,8 @@ class ServedGraph:
             model = self.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
         rows = {name: model.encoder.sizes[axis] for name, axis in model.encoder.axes.items()}
         tables = self.folder.releases.load_release(number, rows=rows)
-        state = {f"encoder.{name}": table for name, table in tables.items()}
         try:
-            model.load_state_dict(state, assign=True)
+            model.load_state_dict(tables, assign=True)
         except RuntimeError as error:
             raise GraphFolderError(
                 f"[model] of '{self.folder.path / 'graph.toml'}' does not fit release {number}: {error}"
