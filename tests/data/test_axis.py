@@ -107,6 +107,15 @@ def test_long_axes_cost_nothing_per_step() -> None:
     assert axis.num_steps > 200_000
 
 
+def test_labels_are_a_sequence() -> None:
+    labels = TimeAxis.from_range(2000, 2020).labels
+    assert (labels[-1], labels[1:3], labels.index("2004"), len(labels)) == ("2020", ["2001", "2002"], 4, 21)
+    assert repr(labels) == "['2000', '2001', '2002', '…', '2018', '2019', '2020']"
+    assert labels != ["2000"]
+    with pytest.raises(IndexError):
+        labels[21]
+
+
 def test_bad_ranges() -> None:
     with pytest.raises(ValueError, match=r"last must not be before first \(got 2003 … 2000\)"):
         TimeAxis.from_range(2003, 2000)

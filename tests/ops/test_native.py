@@ -121,6 +121,7 @@ def test_diachronic_vectors(threads: int, scale: int, channels: int, share: floa
 @given(width=SIZES, sizes=st.lists(st.integers(1, 11), min_size=1, max_size=4))
 def test_hyperplanes(threads: int, width: int, sizes: list[int]) -> None:
     generator = torch.Generator().manual_seed(width)
+    width = max(width, 2)  # the hyperplane of a line is a point
     encoder = HyTE(13, 2, 9, width, seed=width)
     order = torch.randperm(13, generator=generator)
     weights = draw_vectors(sum(sizes), width)

@@ -3,18 +3,58 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from tkg_incremental.data.dates import parse_instant
 from tkg_incremental.data.units import UNITS, check_unit, format_instant
 
-__all__ = ["UNITS", "TimeAxis", "parse_instant"]
+__all__ = ["UNITS", "Labels", "TimeAxis", "parse_instant"]
 
 # An axis longer than this is a mistake in the dates, and snapshots are kept per step.
 MAX_STEPS = 2_000_000
+
+
+class Labels(Sequence[str]):
+    """The labels of the steps, formatted on access. Compares equal to a list of the same labels.
+
+    Args:
+        axis: The time axis.
+    """
+
+    def __init__(self, axis: TimeAxis) -> None:
+        self._axis = axis
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[step] for step in range(*index.indices(len(self)))]
+        first, last, unit = self._axis.first[index], self._axis.last[index], self._axis.unit
+        text = format_instant(first, unit)
+        return text if first == last else f"{text}–{format_instant(last, unit)}"
+
+    def __len__(self) -> int:
+        return self._axis.num_steps
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[step] for step in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Labels):
+            return self._axis == other._axis or list(self) == list(other)
+        return list(self) == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = self[:] if len(self) <= 8 else [*self[:3], "…", *self[-3:]]
+        return repr(shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +115,10 @@ class TimeAxis:
     def num_steps(self) -> int:
         return len(self.first)
 
-    @cached_property
-    def labels(self) -> list[str]:
+    @property
+    def labels(self) -> Labels:
         """The text of every step: ``"1997"`` or ``"1998–1999"``."""
-        ends = zip(self.first, self.last, strict=True)
-        return ["–".join(format_instant(i, self.unit) for i in dict.fromkeys(instants)) for instants in ends]
+        return Labels(self)
 
     def step_of(self, when: Any, dayfirst: bool = False, date_format: str | None = None) -> int:
         """The step that covers a date, a year or (``unit="index"``) an index, or that has a label.
