@@ -8,8 +8,9 @@ from torch import Tensor
 
 def halves(x: Tensor) -> tuple[Tensor, Tensor]:
     """The first and the second half of the last dimension."""
-    half = x.size(-1) // 2  # unlike `chunk`, two parts even if there are no channels
-    return x[..., :half], x[..., half:]
+    half = x.size(-1) // 2  # unlike with `chunk`, there are two parts even if there are no channels
+    first, second = x.split([half, x.size(-1) - half], dim=-1)
+    return first, second
 
 
 def join_halves(a: Tensor, b: Tensor) -> Tensor:
