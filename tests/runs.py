@@ -39,14 +39,14 @@ def small(name: str) -> Strategy:
 def settings_for(
     learning: LearningSettings = QUICK, base: dict[str, Any] | None = None, **options: Any
 ) -> TrainerSettings:
-    """Settings of a run that takes a second.
+    """Settings of a run that takes a second; without a warm-up of new entities, which would be half of it.
 
     Args:
         learning: How steps are learnt.
         base: Options of :class:`BaseSettings`.
         **options: Options of :class:`TrainerSettings`.
     """
-    return TrainerSettings(learning, BaseSettings(**(base or {})), **options)
+    return TrainerSettings(learning, BaseSettings(**(base or {})), **{"new_entities": "initialize", **options})
 
 
 def nameless(model: TKGModel) -> TKGModel:

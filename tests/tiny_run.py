@@ -64,8 +64,6 @@ def write_mirror(folder: Path) -> Path:
 
 #: Both models, all optimizers, gradients of both kinds, negatives from a pool and from all entities.
 CASES = ("DE rowwise", "HyTE published", "DE published", "HyTE rowwise", "DE rowwise A-GEM", "DE adagrad")
-#: The case whose model knows names: its run ends with the calibration of answers.
-NAMED = "DE adagrad"
 
 
 def learning_for(optimizer: str) -> LearningSettings:
@@ -103,9 +101,8 @@ def make_trainer(
     strategy: Strategy = TIE(negatives=10, replay=ReplayOptions(size=200, negatives=5), window=3)
     if rest == ["A-GEM"]:
         strategy = AGEM(window=3, replay=ReplayOptions(size=200))
-    made = {"DE": DE, "HyTE": HyTE}[model].from_dataset(dataset, hidden_channels=8)
     return IncrementalTrainer(
-        made if case == NAMED else nameless(made),
+        nameless({"DE": DE, "HyTE": HyTE}[model].from_dataset(dataset, hidden_channels=8)),
         dataset,
         options.pop("strategy", strategy),
         run_dir,

@@ -207,7 +207,7 @@ def test_rows_are_pulled_back(threads: int, rows: int, width: int, seed: int) ->
 def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
     def work() -> dict[str, Tensor]:
         model = DE(20, 2, 5, 12)
-        model.reset_parameters(torch.Generator().manual_seed(1))
+        model.reset_parameters(1)
         optimizer, generator = RowAdam(model.tables(), **options), torch.Generator().manual_seed(2)
         for touched in (20, 6, 9, 20):  # all rows, which are then in the order of their slots, or some
             optimizer.zero_grad()
@@ -228,7 +228,7 @@ def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
 def test_tables_are_moved(threads: int, options: dict[str, float]) -> None:
     def work() -> dict[str, Tensor]:
         model = DE(900, 2, 5, 12)  # several stretches of a thread
-        model.reset_parameters(torch.Generator().manual_seed(1))
+        model.reset_parameters(1)
         anchors = {name: (torch.arange(0, len(t), 2), t.detach().clone()) for name, t in model.tables().items()}
         optimizer = DenseAdam(model.tables(), anchors=anchors, **options)
         generator = torch.Generator().manual_seed(2)
