@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import torch
+from graphs import commit
 
 from tkg_incremental.live import Change, ChangeSet, GraphFolder
 
@@ -47,7 +48,7 @@ def next_update(folder: GraphFolder) -> None:
     row = store.entity_id(f"entity {clock}")
     assert row is not None
     tables["entity"][row] = clock
-    folder.commit(tables, {"entity": torch.tensor([row])}, clock=clock, metrics={"row": row})
+    commit(folder, tables, {"entity": torch.tensor([row])}, clock=clock, metrics={"row": row})
 
 
 def check(folder: GraphFolder) -> int:
@@ -89,7 +90,7 @@ def killed(path: Path, rng: random.Random, limit: float) -> None:
             if rng.random() < 0.12 and (folder.releases.current() or 0) > 0:
                 for update in folder.store.updates("pending"):  # it continues the release that is left
                     folder.store.discard(update.id)
-                folder.rollback(rng.choice(folder.releases.numbers()))
+                folder.release(rng.choice(folder.releases.numbers()))
             else:
                 next_update(folder)
 
@@ -101,7 +102,7 @@ def main(path: Path, count: int, seed: int) -> None:
         folder.store.record([Change("add", "entity 1", "leads", "all", 1)], 1, "first")
         tables = {"entity": torch.zeros(2, WIDTH)}
         tables["entity"][folder.store.entity_id("entity 1") or 0] = 1
-        folder.commit(tables, None, clock=1)
+        commit(folder, tables, None, clock=1)
     # The moments follow the speed of the machine: several updates may be finished before the signal.
     begin = time.perf_counter()
     with GraphFolder(path, write=True) as folder:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.live import OPEN, Change, FactStore, GraphFolder, import_facts
+from tkg_incremental.live import OPEN, Change, FactStore, GraphFolder, Release, import_facts
 
 Triple = tuple[str, str, str]
 State = dict[Triple, list[tuple[int, int]]]
@@ -30,8 +31,15 @@ def small_store(path: Path) -> FactStore:
 def small_graph(path: Path, rows: int = 5) -> GraphFolder:
     folder = GraphFolder.create(path, "day")
     import_facts(folder.store, FACTS, clock=10)
-    folder.commit(small_tables(rows), None, clock=10)
+    commit(folder, small_tables(rows), None, clock=10)
     return folder
+
+
+def commit(folder: GraphFolder, tables: dict[str, Tensor], changed: dict[str, Tensor] | None, **about: Any) -> Release:
+    """Releases tables together with the pending updates."""
+    release = folder.write_candidate(tables, changed, **about)
+    folder.release(release.number)
+    return release
 
 
 def small_tables(rows: int = 5) -> dict[str, Tensor]:

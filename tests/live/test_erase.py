@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from graphs import small_graph, state_of
+from graphs import commit, small_graph, state_of
 
 from tkg_incremental.live import Change, DamagedReleaseError, GraphFolder, StoreError, audit_bytes, erase_storage
 from tkg_incremental.live import erase as module
@@ -30,8 +30,12 @@ def graph_with_name(path: Path) -> GraphFolder:
         if step == 0:
             tables["entity"] = torch.cat([tables["entity"], torch.ones(1, 64)])
         tables["entity"][5] = float(step + 1)
-        folder.commit(
-            tables, {"entity": torch.tensor([5, step])}, clock=11 + step, metrics={"worst": f"{NAME}: 3", NAME: 1}
+        commit(
+            folder,
+            tables,
+            {"entity": torch.tensor([5, step])},
+            clock=11 + step,
+            metrics={"worst": f"{NAME}: 3", NAME: 1},
         )
     return folder
 
@@ -58,7 +62,7 @@ def test_no_byte_is_left(tmp_path: Path) -> None:
             assert torch.equal(after["entity"][:5], before["entity"][:5])
             assert len(list(folder.releases.folder(release).iterdir())) == 2
         for release in (0, 3, 1):
-            folder.rollback(release)
+            folder.release(release)
             assert not any(NAME in triple for triple in state_of(folder.store))
         assert ("Bob", "leads", "Sales") in state_of(folder.store)
     assert audit_bytes(path, NAME) == []

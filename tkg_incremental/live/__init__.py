@@ -7,8 +7,8 @@ from tkg_incremental.live.gate import GateReport, GateSettings
 from tkg_incremental.live.graph import LiveGraph
 from tkg_incremental.live.importing import import_arrays, import_facts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
-from tkg_incremental.live.records import OPEN, Fact, Interval, Release, Update
+from tkg_incremental.live.manifest import DamagedReleaseError, Release
+from tkg_incremental.live.records import OPEN, Fact, Interval, Update
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
@@ -31,7 +31,6 @@ __all__ = [
     "Interval",
     "LiveGraph",
     "LiveSettings",
-    "Manifest",
     "Rejection",
     "Release",
     "ReleaseFolder",

@@ -7,18 +7,16 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from torch import Tensor
 
 from tkg_incremental.live.erase import resume_erasure
-from tkg_incremental.live.manifest import Manifest
-from tkg_incremental.live.releases import COMPACT_SHARE, ReleaseFolder
-from tkg_incremental.live.retention import ReleaseSettings, prune_releases
+from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.releases import ReleaseFolder
+from tkg_incremental.live.retention import KEEP, prune_releases, read_keep
 from tkg_incremental.live.settings import read_settings, write_settings
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.storage import atomic_write
@@ -47,10 +45,9 @@ class GraphFolder:
     Args:
         path: The folder.
         write: Take the writer lock. Readers need no lock and never wait.
-        compact_share: See :class:`ReleaseFolder`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], write: bool = False, compact_share: float = COMPACT_SHARE) -> None:
+    def __init__(self, path: str | os.PathLike[str], write: bool = False) -> None:
         self.path = Path(path)
         if not (self.path / "graph.toml").is_file() or not (self.path / "facts.db").is_file():
             raise GraphFolderError(f"'{self.path}' holds no graph (graph.toml and facts.db are expected)")
@@ -60,8 +57,8 @@ class GraphFolder:
         try:
             self.settings = read_settings(self.path / "graph.toml")
             self.store = FactStore(self.path / "facts.db")
-            self.keep = ReleaseSettings.from_table(self.settings.get("releases", {})).keep
-            self.releases = ReleaseFolder(self.path, compact_share, self.keep or None)
+            self.keep = read_keep(self.settings.get("releases", {}))
+            self.releases = ReleaseFolder(self.path, max_chain=self.keep or None)
             self._recover_if_needed()
         except BaseException:
             self.unlock()
@@ -83,17 +80,15 @@ class GraphFolder:
             raise GraphFolderError(f"'{path}' must be empty or missing")
         (path / "releases").mkdir(parents=True)
         FactStore.create(path / "facts.db", unit).close()
-        tables = {name: dict(table) for name, table in (settings or {}).items()}
+        tables = dict(settings or {})
         tables = {"graph": {"unit": unit, **tables.pop("graph", {})}, **tables}
-        write_settings(path / "graph.toml", {**tables, "releases": tables.get("releases", asdict(ReleaseSettings()))})
+        write_settings(path / "graph.toml", {**tables, "releases": tables.get("releases", {"keep": KEEP})})
         return cls(path, write=True)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -145,28 +140,6 @@ class GraphFolder:
 
     # -- the commit protocol
 
-    def commit(
-        self,
-        tables: Mapping[str, Tensor],
-        changed: Mapping[str, Tensor] | None,
-        *,
-        clock: int,
-        updates: Sequence[int] | None = None,
-        **about: Any,
-    ) -> Manifest:
-        """Releases tables together with the pending updates.
-
-        Args:
-            tables: All tables, whole.
-            changed: For each table the rows that changed; ``None`` writes all tables.
-            clock: The last step they have learnt.
-            updates: Ids of the updates they have learnt; by default all pending ones.
-            **about: ``metrics``, ``vocabulary`` and ``calibration`` of the manifest.
-        """
-        manifest = self.write_candidate(tables, changed, clock=clock, updates=updates, **about)
-        self.release(manifest.number)
-        return manifest
-
     def write_candidate(
         self,
         tables: Mapping[str, Tensor],
@@ -175,14 +148,22 @@ class GraphFolder:
         clock: int,
         updates: Sequence[int] | None = None,
         **about: Any,
-    ) -> Manifest:
-        """Writes a release that is not current yet. Arguments as of :meth:`commit`."""
+    ) -> Release:
+        """Writes tables as a release that is not current yet.
+
+        Args:
+            tables: All tables, whole.
+            changed: For each table the rows that changed; ``None`` writes all tables.
+            clock: The last step they have learnt.
+            updates: Ids of the updates they have learnt; by default all pending ones.
+            **about: ``metrics``, ``vocabulary`` and ``calibration`` of the :class:`Release`.
+        """
         self._must_write()
         if updates is None:
             updates = [update.id for update in self.store.updates("pending")]
-        number = max(self.releases.next_number(), max((r.number for r in self.store.releases()), default=-1) + 1)
-        parent = self.releases.current()
-        return self.releases.write_release(number, tables, changed, parent, clock=clock, updates=updates, **about)
+        number = max([-1, *self.releases.numbers(), *self._known()]) + 1
+        about |= {"clock": clock, "updates": tuple(updates)}
+        return self.releases.write_release(number, tables, changed, self.releases.current(), **about)
 
     def release(self, number: int) -> None:
         """Makes a release the current one: a new one, or an older one to roll back to. Then removes the releases
@@ -195,10 +176,8 @@ class GraphFolder:
         self.check_present(number)
         chain = self.releases.chain(number, self._known())
         self.releases.set_current(number)  # the commit point
-        self.store.sync([manifest.record for manifest in chain])
+        self.store.sync(chain)
         prune_releases(self.releases, self.keep)
-
-    rollback = release
 
     def pruned(self) -> list[int]:
         """Releases that have been current and are no longer on disk, oldest first."""
@@ -231,7 +210,7 @@ class GraphFolder:
         if current is None and self.store.release is not None:  # the file was lost
             self.releases.set_current(self.store.release)
         elif current is not None and current != self.store.release:
-            self.store.sync([manifest.record for manifest in self.releases.chain(current, self._known())])
+            self.store.sync(self.releases.chain(current, self._known()))
         resume_erasure(self)
         return self.releases.clean(self._known())
 
@@ -251,10 +230,6 @@ class GraphFolder:
                 self.recover()
             finally:
                 self.unlock()
-
-    def answering(self) -> int | None:
-        """The release whose facts the store has now: the current one, except for the moment of a commit."""
-        return self.store.release
 
     def _must_write(self) -> None:
         if not self.is_writer:

@@ -20,8 +20,7 @@ from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.known import StoreFacts, StoreNames
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError, Manifest
-from tkg_incremental.live.records import Release
+from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError, Release
 from tkg_incremental.live.settings import SettingsError
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
@@ -144,7 +143,7 @@ class ServedGraph:
     @property
     def current(self) -> int | None:
         """The release that answers."""
-        return self.folder.answering()
+        return self.folder.store.release
 
     @property
     def clock(self) -> GraphClock:
@@ -297,7 +296,7 @@ class ServedGraph:
             encoder.initialize_new(axis, before[axis], generator)
         return model, before
 
-    def _check_sizes(self, manifest: Manifest) -> None:
+    def _check_sizes(self, manifest: Release) -> None:
         """Whether vocabulary, tables and time axis of a release fit together: a damaged size cannot ask for memory."""
         number, sizes = manifest.number, manifest.vocabulary
         path = self.folder.releases.folder(number) / MANIFEST

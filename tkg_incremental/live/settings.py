@@ -41,22 +41,22 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read '{path}': {error}") from error
 
 
-def check_table(name: str, table: Any, kind: type[Any]) -> dict[str, Any]:
+def check_table(name: str, table: Any, options: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """The values of a table, if each is an option and has the type of its default.
 
     Args:
         name: Name of the table.
         table: What the file has under this name.
-        kind: A dataclass whose fields with a scalar default are the options.
+        options: The options with their defaults, or a dataclass whose fields with a scalar default are the options.
 
     Raises:
         SettingsError: With the option, what was expected and what came.
     """
     if not isinstance(table, dict):
         raise SettingsError(f"[{name}] must be a table (got {table!r})")
-    defaults: dict[str, Any] = {
-        field.name: field.default for field in fields(kind) if isinstance(field.default, (int, float, str))
-    }
+    if isinstance(options, type):
+        options = {each.name: each.default for each in fields(options)}
+    defaults: dict[str, Any] = {key: value for key, value in options.items() if isinstance(value, (int, float, str))}
     for key, value in table.items():
         if key not in defaults:
             raise SettingsError(f"[{name}] has no option {key!r} (expected one of {', '.join(sorted(defaults))})")

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tkg_incremental.live.records import Change, Release, Update
+from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.records import Change, Update
 from tkg_incremental.live.revisions import Revisions
 from tkg_incremental.live.schema import StoreError, connect, create_tables
 
