@@ -74,11 +74,11 @@ def apply_plainly(state: State, change: Change) -> bool:
 
 
 def state_of(store: FactStore, revision: int | None = None) -> State:
-    facts = store.facts_arrays(revision)
+    _, heads, rels, tails, starts, stops = store.facts_arrays(revision).tolist()
     state: State = {}
-    heads, rels, tails = store.entity_names(facts.head), store.relation_names(facts.rel), store.entity_names(facts.tail)
-    for head, rel, tail, start, stop in zip(heads, rels, tails, facts.valid_from, facts.valid_to, strict=True):
-        state.setdefault((str(head), str(rel), str(tail)), []).append((int(start), int(stop)))
+    triples = zip(store.entities.of(heads), store.relations.of(rels), store.entities.of(tails), strict=True)
+    for (head, rel, tail), start, stop in zip(triples, starts, stops, strict=True):
+        state.setdefault((str(head), str(rel), str(tail)), []).append((start, stop))
     return tidy(state)
 
 

@@ -160,7 +160,7 @@ def test_validation(tmp_path: Path) -> None:
         assert [change.line for change in found.late] == [14]
         assert found.notes == ["line 13 repeats line 12"]
         assert state_of(store) == before
-        assert store.entity_id("Eve") is None
+        assert store.entities.find("Eve") is None
         with pytest.raises(ValueError, match="needs a time"):
             ChangeSet([Change("add", "a", "r", "b")])
         with pytest.raises(ValueError, match="op must be one of"):

@@ -122,7 +122,7 @@ def test_a_reader_stays_with_its_release(tmp_path: Path) -> None:
         commit(folder, small_tables(6), {}, clock=11)
         assert reader.store.num_facts == 6
         revision = reader.store.revision_of(number)
-        rel, tail = reader.store.relation_id("leads"), reader.store.entity_id("R&D")
+        rel, tail = reader.store.relations.find("leads"), reader.store.entities.find("R&D")
         assert rel is not None
         assert len(reader.store.answers(None, rel, tail, at=11)) == 2
         assert len(reader.store.answers(None, rel, tail, at=11, revision=revision)) == 1

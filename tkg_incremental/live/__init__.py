@@ -8,7 +8,7 @@ from tkg_incremental.live.graph import LiveGraph
 from tkg_incremental.live.importing import import_arrays, import_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.manifest import DamagedReleaseError, Release
-from tkg_incremental.live.records import OPEN, Fact, Interval, Update
+from tkg_incremental.live.records import OPEN, Fact, Update
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
@@ -28,7 +28,6 @@ __all__ = [
     "GraphFolder",
     "GraphFolderError",
     "GraphLockedError",
-    "Interval",
     "LiveGraph",
     "LiveSettings",
     "Rejection",

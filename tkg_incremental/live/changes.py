@@ -10,6 +10,7 @@ from typing import Any
 
 from tkg_incremental.live.change_files import ChangeFileError, Rejection, parse_record, read_records
 from tkg_incremental.live.records import OPEN, OPS, Change
+from tkg_incremental.live.revisions import apply_change
 from tkg_incremental.live.store import FactStore
 
 __all__ = ["Change", "ChangeFileError", "ChangeSet", "Rejection", "Validation"]
@@ -142,13 +143,13 @@ class ChangeSet:
         result = Validation([], list(self.rejected))
         seen: dict[Change, int] = {}
         clock = store.clock
-        with store.preview():
+        with store.preview() as revision:
             for change in _in_order(self.changes):
                 if change in seen:
                     result.notes.append(f"line {change.line} repeats line {seen[change]}")
                     continue
                 seen[change] = change.line
-                reason = store.apply(change, show)
+                reason = apply_change(store, revision, change, show)
                 if reason is not None:
                     times = "" if change.at is None else f", {show(change.at)}"
                     text = f"{change.op}, {change.head}, {change.rel}, {change.tail}{times}"

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tkg_incremental.live.release_files import read_parts
 from tkg_incremental.live.releases import ReleaseFolder
+from tkg_incremental.live.revisions import begin_revision
 from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.live.tensors import write_tensors
@@ -48,7 +49,7 @@ def erase_storage(
     """
     if not folder.is_writer:
         raise StoreError(f"'{folder.path}' was opened for reading (open it with write=True)")
-    names = [name for entity in entities for name in folder.store.all_names(entity)]
+    names = [name for entity in entities for name in folder.store.entities.all_of(entity)]
     plan = {table: [index.tolist(), values.tolist()] for table, (index, values) in (rows or {}).items()}
     # The names are needed to clear the texts of manifests; they leave the store last.
     erase_from_store(folder.store, entities, facts, plan={"rows": plan, "names": names})
@@ -86,8 +87,7 @@ def erase_from_store(
         connection.execute("DELETE FROM members WHERE facts <= 0")
         connection.executemany("DELETE FROM aliases WHERE kind = 'entity' AND id = ?", [(one,) for one in entities])
         connection.executemany("UPDATE entities SET name = NULL WHERE id = ?", [(one,) for one in entities])
-        # A new revision: a reader's cached durations are of another one.
-        store.begin_revision("erasure")
+        begin_revision(store, "erasure")
         if plan is not None:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('erasing', ?)", (json.dumps(plan),))
 

@@ -61,11 +61,10 @@ def import_run(
     }
     with GraphFolder.create(path, catalog.axis.unit, about) as folder:
         head, rel, tail, valid_from, valid_to = _facts_of(catalog, last)
-        names = catalog.entities.names, catalog.relations.names
-        import_arrays(folder.store, *names, head, rel, tail, valid_from, valid_to, clock=instants.stop - 1)
-        folder.store.add_aliases({a: catalog.entities[catalog.entities.index(a)] for a in catalog.entities.aliases})
-        of_relations = {a: catalog.relations[catalog.relations.index(a)] for a in catalog.relations.aliases}
-        folder.store.add_aliases(of_relations, "relation")
+        named = catalog.entities.names, catalog.relations.names
+        import_arrays(folder.store, *named, head, rel, tail, valid_from, valid_to, clock=instants.stop - 1)
+        for names, known in ((folder.store.entities, catalog.entities), (folder.store.relations, catalog.relations)):
+            names.add_aliases({alias: known[known.index(alias)] for alias in known.aliases})
     calibration = AnswerCalibration.from_dict(catalog.calibration) if catalog.calibration else None
     with open_graph(path, write=True) as graph:
         store, clock = graph.folder.store, graph.clock

@@ -84,7 +84,7 @@ class LiveGraph(ServedGraph):
         try:
             with folder:
                 import_arrays(folder.store, found.entities, found.relations, *found[4:])
-                folder.store.add_aliases(aliases or {})
+                folder.store.entities.add_aliases(aliases or {})
         except BaseException:
             shutil.rmtree(folder.path)  # so that the next try finds no half of a graph
             raise
@@ -217,8 +217,8 @@ class LiveGraph(ServedGraph):
         with self._writing():
             store = self.folder.store
             ends = [names[0]] if len(names) == 1 else [names[0], names[2]]
-            found = [store.entity_id(name) for name in ends]
-            relation = store.relation_id(names[1]) if len(names) == 3 else 0
+            found = [store.entities.find(name) for name in ends]
+            relation = store.relations.find(names[1]) if len(names) == 3 else 0
             if None in found:
                 raise KeyError(f"no entity is called {ends[found.index(None)]!r}")
             if relation is None:
@@ -226,7 +226,7 @@ class LiveGraph(ServedGraph):
             if self.current is not None:
                 self._check_clock()
             ids = [entity for entity in found if entity is not None]
-            rows, gone = new_rows(self, ids), store.all_names(ids[0])
+            rows, gone = new_rows(self, ids), store.entities.all_of(ids[0])
             if len(ids) == 1:
                 facts = store.neighbours(ids[0])
                 touched = {end for fact in facts for end in (fact.head, fact.tail)} - {ids[0]}
@@ -248,7 +248,7 @@ class LiveGraph(ServedGraph):
             aliases: Aliases with the names they stand for, such as ``{"USA": "United States"}``.
         """
         with self._writing():
-            self.folder.store.add_aliases(aliases)
+            self.folder.store.entities.add_aliases(aliases)
 
     def _check_clock(self) -> None:
         """Whether store and release agree on the last step: an update would be learnt at a wrong one."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tkg_incremental.live.records import OPEN
+from tkg_incremental.live.revisions import begin_revision
 from tkg_incremental.live.schema import StoreError, create_indices, drop_indices
 from tkg_incremental.live.store import FactStore
 
@@ -104,7 +105,7 @@ def import_arrays(
             0,
         ):
             raise StoreError(f"facts can be imported into an empty store only ('{store.path}' has some)")
-        revision = store.begin_revision("import")
+        revision = begin_revision(store, "import")
         drop_indices(connection)
         for table, names in (("entities", entities), ("relations", relations)):
             connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", enumerate(names))

@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["OPEN", "OPS", "Change", "Fact", "Interval", "Update"]
+__all__ = ["OPEN", "OPS", "Change", "Fact", "Update"]
 
 #: The end of an open interval in arrays. In records an open end is ``None``.
 OPEN = 2**63 - 1
 #: The kinds of change.
 OPS = ("add", "end", "retract")
-
-
-class Interval(NamedTuple):
-    """A stretch of valid time, ``valid_from`` included, ``valid_to`` excluded; ``None`` is an open end."""
-
-    valid_from: int
-    valid_to: int | None
 
 
 class Fact(NamedTuple):

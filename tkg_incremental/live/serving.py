@@ -18,7 +18,7 @@ from tkg_incremental.live.candidates import model_sizes
 from tkg_incremental.live.clock import GraphClock, recorded_instant
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.known import StoreFacts, StoreNames
+from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError, Release
 from tkg_incremental.live.settings import SettingsError
@@ -225,7 +225,7 @@ class ServedGraph:
         store, clock = self.folder.store, clock or self.clock
         # Pending and undone updates have given ids to names that the model has no rows for.
         sizes = model_sizes(model)
-        names = (StoreNames(store, "entity", sizes["entities"]), StoreNames(store, "relation", sizes["relations"]))
+        names = store.entities.up_to(sizes["entities"]), store.relations.up_to(sizes["relations"])
         return AnswerEngine(model, facts or StoreFacts(store, clock), *names, clock, calibration)
 
     def rescaled(

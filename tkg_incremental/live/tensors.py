@@ -59,7 +59,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     digest = hashlib.sha256()
     with open(path, "xb") as file:
         flat = (tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy() for tensor in tensors.values())
-        for data in (len(text).to_bytes(8, "little") + text, *(each.data for each in flat)):
+        head = memoryview(len(text).to_bytes(8, "little") + text)
+        for data in (head, *(memoryview(each) for each in flat)):  # type: ignore[arg-type]
             file.write(data)
             digest.update(data)
         file.flush()

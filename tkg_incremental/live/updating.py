@@ -139,7 +139,7 @@ def _changed(changes: Sequence[Change], store: FactStore, before: GraphClock, cl
 def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
     """``[n]`` entities of retracted facts that have no other facts."""
     names = {name for change in changes if change.op == "retract" for name in (change.head, change.tail)}
-    ids = sorted({entity for name in names if (entity := store.entity_id(name)) is not None})
+    ids = sorted({entity for name in names if (entity := store.entities.find(name)) is not None})
     return torch.tensor([entity for entity in ids if not store.neighbours(entity)], dtype=torch.long)
 
 
