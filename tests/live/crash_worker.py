@@ -41,7 +41,7 @@ def next_update(folder: GraphFolder) -> None:
         checked = changes.validate(store)
         assert not checked.rejected, checked.rejected
         assert store.find_update(changes.content_hash) is None
-        store.record(checked.accepted, clock, changes.content_hash)
+        store.record(checked.changes, clock, changes.content_hash)
     clock = store.updates("pending")[-1].clock
     new = torch.zeros(store.num_entities - known, WIDTH)
     tables["entity"] = torch.cat([tables["entity"], new])

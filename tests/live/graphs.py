@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live import OPEN, Change, FactStore, GraphFolder, Release, import_facts
+from tkg_incremental.live import OPEN, Change, FactStore, GraphFolder, NamedFacts, Release, import_facts
 
 Triple = tuple[str, str, str]
 State = dict[Triple, list[tuple[int, int]]]
@@ -22,15 +23,26 @@ FACTS: list[tuple[str, str, str, int, int | None]] = [
 ]
 
 
+def import_rows(store: FactStore, rows: list[tuple[str, str, str, int, int | None]], clock: int | None = None) -> int:
+    """Imports facts with names."""
+    entities: dict[str, int] = {}
+    relations: dict[str, int] = {}
+    facts = np.empty((5, len(rows)), np.int64)
+    for i, (head, rel, tail, start, end) in enumerate(rows):
+        h, r = entities.setdefault(head, len(entities)), relations.setdefault(rel, len(relations))
+        facts[:, i] = h, r, entities.setdefault(tail, len(entities)), start, OPEN if end is None else end
+    return import_facts(store, NamedFacts("day", "", list(entities), list(relations), facts), clock)
+
+
 def small_store(path: Path) -> FactStore:
     store = FactStore.create(path / "facts.db", "day")
-    import_facts(store, FACTS, clock=10)
+    import_rows(store, FACTS, clock=10)
     return store
 
 
 def small_graph(path: Path, rows: int = 5) -> GraphFolder:
     folder = GraphFolder.create(path, "day")
-    import_facts(folder.store, FACTS, clock=10)
+    import_rows(folder.store, FACTS, clock=10)
     commit(folder, small_tables(rows), None, clock=10)
     return folder
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from graphs import small_store
+from graphs import import_rows, small_store
 
 from tkg_incremental.answers.facts import Interval
-from tkg_incremental.live import FactStore, import_facts
+from tkg_incremental.live import FactStore
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
 
@@ -59,7 +59,7 @@ def test_types(store: FactStore) -> None:
 
 def test_a_sample_of_a_type(tmp_path: Path) -> None:
     with FactStore.create(tmp_path / "facts.db", "day") as store:
-        import_facts(store, [(f"person {i}", "works in", "R&D", 1, None) for i in range(700)])
+        import_rows(store, [(f"person {i}", "works in", "R&D", 1, None) for i in range(700)])
         facts = StoreFacts(store, CLOCK)
         members = facts.type_members(0, "head").tolist()
         assert facts.some_members(0, "head", 700).tolist() == members

@@ -11,13 +11,13 @@ from dataclasses import asdict
 from typing import Any
 
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live.changes import Validation
+from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.first_training import train_first
 from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.importing import import_arrays
+from tkg_incremental.live.importing import import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.proposals import (
     check_date,
@@ -27,7 +27,6 @@ from tkg_incremental.live.proposals import (
     read_changes,
     validate_changes,
 )
-from tkg_incremental.live.reading import read_named_facts
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
@@ -76,14 +75,14 @@ class LiveGraph(ServedGraph):
         """
         found = read_named_facts(facts, unit, read)
         about = {
-            "graph": {"first": int(found.valid_from.min()), "unit_reason": found.unit_reason},
+            "graph": {"first": int(found.facts[3].min()), "unit_reason": found.unit_reason},
             **(settings or LiveSettings()).to_tables(),
             "gate": asdict(gate or GateSettings()),
         }
         folder = GraphFolder.create(path, found.unit, about)
         try:
             with folder:
-                import_arrays(folder.store, found.entities, found.relations, *found[4:])
+                import_facts(folder.store, found)
                 folder.store.entities.add_aliases(aliases or {})
         except BaseException:
             shutil.rmtree(folder.path)  # so that the next try finds no half of a graph
@@ -162,26 +161,24 @@ class LiveGraph(ServedGraph):
             seen = store.find_update(key) if len(found) else None
             is_retry = seen is not None and seen.state == "pending"
             if seen is not None and is_retry:
-                validation = Validation(store.changes(seen.id))
+                validation = ChangeSet(store.changes(seen.id))
             else:
                 validation = validate_changes(
                     store, self.clock, date_changes(found, when), max(last.now, when), self.show
                 )
-            counts = count_changes(validation.accepted)
+            counts = count_changes(validation.changes)
             rejected = tuple(validation.rejected)
             is_same = seen is not None and seen.state == "applied"
-            if is_same and (at is not None or is_dated(found) or not validation.accepted):
+            if is_same and (at is not None or is_dated(found) or not validation.changes):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
             if dry_run:
                 return UpdateReport("valid", self.current, rejected=rejected, **counts)
-            if not is_retry and (validation.accepted or at is not None or not store.updates("pending")):
-                dates = [change.at for change in validation.accepted if change.at is not None]
-                moved = [when] if at is not None or not validation.accepted else []
-                store.record(
-                    validation.accepted, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200]
-                )
+            if not is_retry and (validation.changes or at is not None or not store.updates("pending")):
+                dates = [change.at for change in validation.changes if change.at is not None]
+                moved = [when] if at is not None or not validation.changes else []
+                store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
             report = learn_pending(self, force, begin)
         extra = {"rejected": rejected, "notes": tuple(validation.notes), **counts}
         return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["OPEN", "OPS", "Change", "Fact", "Update"]
+__all__ = ["OPEN", "OPS", "Change", "Fact", "Rejection", "Update"]
 
 #: The end of an open interval in arrays. In records an open end is ``None``.
 OPEN = 2**63 - 1
@@ -51,6 +51,14 @@ class Change:
     at: int | None = None
     until: int | None = None
     line: int = field(default=0, compare=False)
+
+
+class Rejection(NamedTuple):
+    """A line that is not applied."""
+
+    line: int
+    text: str
+    reason: str
 
 
 @dataclass(frozen=True)
