@@ -9,7 +9,7 @@ import pytest
 import torch
 from graphs import commit, small_graph, state_of
 
-from tkg_incremental.live import Change, DamagedReleaseError, GraphFolder, StoreError, audit_bytes, erase_storage
+from tkg_incremental.live import Change, DamagedReleaseError, GraphFolder, GraphFolderError, audit_bytes, erase_storage
 from tkg_incremental.live import erase as module
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
@@ -115,7 +115,7 @@ def test_an_erasure_that_was_stopped_is_finished(tmp_path: Path, monkeypatch: py
 
 def test_only_a_writer_erases(tmp_path: Path) -> None:
     small_graph(tmp_path / "graph").close()
-    with GraphFolder(tmp_path / "graph") as folder, pytest.raises(StoreError, match="opened for reading"):
+    with GraphFolder(tmp_path / "graph") as folder, pytest.raises(GraphFolderError, match="opened for reading"):
         erase_storage(folder, [0])
 
 

@@ -47,8 +47,7 @@ def erase_storage(
         facts: Triples of ids, of which all intervals, versions and changes are removed.
         rows: For each table the rows to set in every release, and their values. Shapes ``[n]`` and ``[n, …]``.
     """
-    if not folder.is_writer:
-        raise StoreError(f"'{folder.path}' was opened for reading (open it with write=True)")
+    folder.must_write()
     names = [name for entity in entities for name in folder.store.entities.all_of(entity)]
     plan = {table: [index.tolist(), values.tolist()] for table, (index, values) in (rows or {}).items()}
     # The names are needed to clear the texts of manifests; they leave the store last.

@@ -6,7 +6,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,15 +54,20 @@ class GraphFolder:
             raise GraphFolderError(f"'{self.path}' holds no graph (graph.toml and facts.db are expected)")
         self._lock: FileLock | None = None
         if write:
-            self.lock()
+            self._take_lock()
         try:
             self.settings = read_settings(self.path / "graph.toml")
             self.store = FactStore(self.path / "facts.db")
             self.keep = read_keep(self.settings.get("releases", {}))
             self.releases = ReleaseFolder(self.path, max_chain=self.keep or None)
-            self._recover_if_needed()
+            if write:
+                self.recover()
+            elif self.store.release != self.releases.current():
+                # If a writer is about to bring them together, the store's release answers until then.
+                with suppress(GraphLockedError, OSError), self.writing():
+                    pass
         except BaseException:
-            self.unlock()
+            self._give_up_lock()
             raise
 
     @classmethod
@@ -97,7 +103,7 @@ class GraphFolder:
     def close(self) -> None:
         """Closes the store and gives up the lock."""
         self.store.close()
-        self.unlock()
+        self._give_up_lock()
 
     # -- one writer at a time
 
@@ -106,14 +112,25 @@ class GraphFolder:
         """Whether this object has the writer lock."""
         return self._lock is not None
 
-    def lock(self) -> None:
-        """Takes the writer lock. The operating system releases that of a process that has died.
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Takes the writer lock for a block, if it is not held already, and finishes what a killed writer has left.
 
         Raises:
             GraphLockedError: If another process has it.
         """
-        if self._lock is not None:
+        if self.is_writer:
+            yield
             return
+        self._take_lock()
+        try:
+            self.recover()
+            yield
+        finally:
+            self._give_up_lock()
+
+    def _take_lock(self) -> None:
+        # The operating system releases the lock of a process that has died.
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(timeout=0)
@@ -131,8 +148,7 @@ class GraphFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return "another process"  # that has just taken or given up the lock
 
-    def unlock(self) -> None:
-        """Gives up the writer lock."""
+    def _give_up_lock(self) -> None:
         if self._lock is not None:
             (self.path / ".writer.json").unlink(missing_ok=True)
             self._lock.release()
@@ -158,7 +174,7 @@ class GraphFolder:
             updates: Ids of the updates they have learnt; by default all pending ones.
             **about: ``metrics``, ``vocabulary`` and ``calibration`` of the :class:`Release`.
         """
-        self._must_write()
+        self.must_write()
         if updates is None:
             updates = [update.id for update in self.store.updates("pending")]
         number = max([-1, *self.releases.numbers(), *self._known()]) + 1
@@ -172,7 +188,7 @@ class GraphFolder:
         Args:
             number: Number of the release.
         """
-        self._must_write()
+        self.must_write()
         self.check_present(number)
         chain = self.releases.chain(number, self._known())
         self.releases.set_current(number)  # the commit point
@@ -190,47 +206,28 @@ class GraphFolder:
             number: Number of the release.
         """
         present = self.releases.numbers()
-        if number in present:
-            return
-        if number in self._known():
-            raise ValueError(
-                f"release {number} was removed: [releases] of graph.toml keeps {self.keep}; the oldest one that is "
-                f"left is {min(present, default=None)}"
-            )
-        raise ValueError(f"release must be one of {', '.join(map(str, present))} (got {number})")
+        if number in self._known() - set(present):
+            left = f"the oldest one that is left is {min(present, default=None)}"
+            raise ValueError(f"release {number} was removed: [releases] of graph.toml keeps {self.keep}; {left}")
+        if number not in present:
+            raise ValueError(f"release must be one of {', '.join(map(str, present))} (got {number})")
 
-    def recover(self) -> list[Path]:
-        """Brings the store to the current release, finishes an erasure, and removes what a killed writer has left.
-
-        Returns:
-            What was removed.
-        """
-        self._must_write()
+    def recover(self) -> None:
+        """Brings the store to the current release, finishes an erasure, and removes what a killed writer has left."""
+        self.must_write()
         current = self.releases.current()
         if current is None and self.store.release is not None:  # the file was lost
             self.releases.set_current(self.store.release)
         elif current is not None and current != self.store.release:
             self.store.sync(self.releases.chain(current, self._known()))
         resume_erasure(self)
-        return self.releases.clean(self._known())
+        self.releases.clean(self._known())
 
     def _known(self) -> set[int]:
         """Releases that the store knows: those that have been current."""
         return {release.number for release in self.store.releases()}
 
-    def _recover_if_needed(self) -> None:
-        if self.is_writer:
-            self.recover()
-        elif self.store.release != self.releases.current():
-            try:
-                self.lock()
-            except (GraphLockedError, OSError):
-                return  # a writer is about to bring them together; until then the store's release answers
-            try:
-                self.recover()
-            finally:
-                self.unlock()
-
-    def _must_write(self) -> None:
+    def must_write(self) -> None:
+        """Refuses to go on without the writer lock."""
         if not self.is_writer:
             raise GraphFolderError(f"'{self.path}' was opened for reading (open it with write=True)")

@@ -258,15 +258,9 @@ class LiveGraph(ServedGraph):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Takes the writer lock for a block, if it is not held already."""
-        is_writer = self.folder.is_writer
-        if not is_writer:
-            self.folder.lock()
+        """Takes the writer lock for a block. The next question opens its release again."""
         try:
-            if not is_writer:
-                self.folder.recover()
-            yield
+            with self.folder.writing():
+                yield
         finally:
             self.forget()
-            if not is_writer:
-                self.folder.unlock()

@@ -22,13 +22,12 @@ def describe_table(table: Tensor) -> dict[str, object]:
     return {"dtype": NAMES[table.dtype], "shape": list(table.shape)}
 
 
-def read_parts(folder: Path, release: Release, checksums: bool = True) -> Parts:
+def read_parts(folder: Path, release: Release) -> Parts:
     """The tensors in the files of one release, memory-mapped, after a check against its manifest.
 
     Args:
         folder: The folder of the release.
         release: Its manifest.
-        checksums: Also read every byte. Otherwise only sizes and headers are checked.
 
     Raises:
         DamagedReleaseError: With the file and what is wrong with it.
@@ -40,7 +39,7 @@ def read_parts(folder: Path, release: Release, checksums: bool = True) -> Parts:
             size = path.stat().st_size
             if size != about["bytes"]:
                 raise ValueError(f"it should have {about['bytes']} bytes (got {size})")
-            if checksums and file_checksum(path) != about["sha256"]:
+            if file_checksum(path) != about["sha256"]:
                 raise ValueError("its checksum is wrong: it was damaged after it was written")
             for key, tensor in read_tensors(path).items():
                 _check_part(release, key, tensor)
@@ -66,19 +65,16 @@ def _check_part(release: Release, key: str, part: Tensor) -> None:
         raise ValueError(f"'{key}' should be {wanted} (got {got})")
 
 
-def read_tables(
-    chain: Sequence[tuple[Path, Release]], checksums: bool = True, rows: Mapping[str, int] | None = None
-) -> dict[str, Tensor]:
+def read_tables(chain: Sequence[tuple[Path, Release]], rows: Mapping[str, int] | None = None) -> dict[str, Tensor]:
     """The tables of the last release of a chain: those of the first one, memory-mapped, with the rows that each later
     one has changed. Tables that get more rows are copied, once.
 
     Args:
         chain: Folders and manifests, a full release first.
-        checksums: Read every byte and verify it first.
         rows: Numbers of rows by table, at least those of the release. Rows beyond those are zero.
     """
     last, room = chain[-1][1], rows or {}
-    found = [(folder, release, read_parts(folder, release, checksums)) for folder, release in chain]
+    found = [(folder, release, read_parts(folder, release)) for folder, release in chain]
     for (_, before, _), (folder, release, parts) in itertools.pairwise(found):
         _check_growth(before, release, folder, parts)
     tables: dict[str, Tensor] = {}

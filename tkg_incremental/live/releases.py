@@ -111,22 +111,19 @@ class ReleaseFolder:
         """Checks the files of one release against its manifest, byte for byte."""
         read_parts(self.folder(number), self.manifest(number))
 
-    def load_release(
-        self, number: int, checksums: bool = True, rows: Mapping[str, int] | None = None
-    ) -> dict[str, Tensor]:
+    def load_release(self, number: int, rows: Mapping[str, int] | None = None) -> dict[str, Tensor]:
         """The tables of a release: those of the last full one, memory-mapped, with the changed rows applied. They can
         be written to: changes stay in memory.
 
         Args:
             number: Number of the release.
-            checksums: Read every byte and verify it first.
             rows: Numbers of rows by table, where more are needed than the release has.
 
         Raises:
             DamagedReleaseError: If a file of the release or of one that it builds on is missing or damaged.
         """
         chain = self.table_chain(number)
-        return read_tables([(self.folder(release.number), release) for release in chain], checksums, rows)
+        return read_tables([(self.folder(release.number), release) for release in chain], rows)
 
     # -- writing
 

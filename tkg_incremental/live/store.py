@@ -45,14 +45,13 @@ class FactStore(FactTable):
 
     Args:
         path: The SQLite file.
-        read_only: Open without the right to write.
     """
 
-    def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise StoreError(f"there is no fact store '{self.path}'")
-        super().__init__(connect(self.path, read_only))
+        super().__init__(connect(self.path))
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], unit: str) -> FactStore:
