@@ -13,23 +13,10 @@ from tkg_incremental.datasets.lines import DataError, read_fields, read_text
 from tkg_incremental.datasets.readers import is_frame, is_missing, source_name
 from tkg_incremental.live.records import Change, Rejection
 
-__all__ = ["parse_record", "read_records"]
-
 OP_NAMES = {"add": "add", "+": "add", "end": "end", "-": "end", "retract": "retract"}
-COLUMNS = {
-    "op": "op",
-    "head": "head",
-    "subject": "head",
-    "rel": "rel",
-    "relation": "rel",
-    "predicate": "rel",
-    "tail": "tail",
-    "object": "tail",
-    "at": "at",
-    "start": "at",
-    "end": "end",
-}
 POSITIONS = ("op", "head", "rel", "tail", "at", "end")
+COLUMNS = {name: name for name in POSITIONS}
+COLUMNS |= {"subject": "head", "relation": "rel", "predicate": "rel", "object": "tail", "start": "at"}
 
 
 def parse_record(
@@ -39,7 +26,8 @@ def parse_record(
 
     Args:
         record: Values by column: ``op``, ``head``, ``rel``, ``tail``, ``at`` (or ``start``), and for an addition
-            ``end``, the last instant at which the fact holds.
+    ``end``,
+            the last instant at which the fact holds.
         line: Where it comes from.
         parse: Makes an instant of a text.
         at: The instant of additions and ends without one.
@@ -81,14 +69,7 @@ def _parse(values: Mapping[str, str], line: int, parse: Callable[[str], int], at
 
 
 def read_records(source: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines and records of a file, a data frame or a sequence of mappings or tuples.
-
-    Args:
-        source: The path of a file, by whose ending its format is known, or the data.
-
-    Raises:
-        DataError: If it cannot be read.
-    """
+    """Lines and records of a file, whose ending tells its format, a data frame, or a sequence of mappings or tuples."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         kind = path.suffix.lower()

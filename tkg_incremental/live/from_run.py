@@ -35,15 +35,8 @@ def import_run(
     gate: GateSettings,
     open_graph: Callable[..., ServedGraph],
 ) -> None:
-    """Creates the folder of a graph with the facts, names and model of a run.
-
-    Args:
-        path: The folder; must be empty or missing.
-        run: The folder of the run, or its ``model.pt``.
-        settings: How updates learn.
-        gate: What an update must reach.
-        open_graph: Opens the folder.
-    """
+    """Creates the folder of a graph with the facts, names and model of a run, which is its folder or ``model.pt``.
+    ``open_graph`` opens the graph for the first release."""
     begin, run = clock_time.perf_counter(), Path(run)
     model = load_model(run / "model.pt" if run.is_dir() else run)
     catalog = model.catalog

@@ -14,8 +14,6 @@ from tkg_incremental.models.base import TKGModel
 if TYPE_CHECKING:
     from tkg_incremental.live.serving import ServedGraph
 
-__all__ = ["load_calibration", "load_grown", "load_model"]
-
 
 def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, int] | None = None) -> TKGModel:
     """The model of a release. Its tables are mapped from their files: it may be trained, and the files stay.
@@ -42,13 +40,7 @@ def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, i
 
 def load_grown(graph: ServedGraph, steps: int, generator: torch.Generator) -> tuple[TKGModel, dict[str, int]]:
     """The model of the current release, with initial values for the entities, relations and steps that it lacks, and
-    the rows of each axis that it has values for.
-
-    Args:
-        graph: The graph.
-        steps: Number of steps.
-        generator: Source of the initial values.
-    """
+    the rows of each axis that it has values for."""
     number, store = graph.released(), graph.folder.store
     sizes = {"entities": store.num_entities, "relations": store.num_relations, "steps": steps}
     model, learnt = load_model(graph, number, sizes), _sizes_of(graph, number)

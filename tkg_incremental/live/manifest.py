@@ -11,8 +11,6 @@ from typing import Any
 from tkg_incremental.live.tensors import DTYPES
 from tkg_incremental.storage import atomic_write
 
-__all__ = ["MANIFEST", "RECORDED", "DamagedReleaseError", "Release"]
-
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 26
 FORMAT = 1
@@ -76,12 +74,7 @@ class Release:
 
     @classmethod
     def read(cls, folder: Path, number: int) -> Release:
-        """Reads and verifies the manifest in the folder of a release.
-
-        Args:
-            folder: The folder.
-            number: Number of the release.
-        """
+        """Reads and verifies the manifest in the folder of a release."""
         path = folder / MANIFEST
         try:
             if path.stat().st_size > MAX_MANIFEST:

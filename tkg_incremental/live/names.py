@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 
 from tkg_incremental.data.nearest import NameSearch
 
-__all__ = ["Names"]
-
 TABLES = {"entity": "entities", "relation": "relations"}
 
 
@@ -89,12 +87,8 @@ class Names:
         return found
 
     def add_aliases(self, aliases: Mapping[str, str]) -> None:
-        """Adds further names, in one transaction.
-
-        Args:
-            aliases: Aliases with the names they stand for. An alias may be given another meaning later; a name may not
-                become an alias.
-        """
+        """Adds aliases with the names they stand for, in one transaction. An alias may be given another meaning later;
+        a name may not become an alias."""
         rows = []
         for alias, name in aliases.items():
             if self._run(f"SELECT 1 FROM {self._table} WHERE name = ?", (alias,)).fetchone():
