@@ -22,16 +22,9 @@ COLUMNS |= {"subject": "head", "relation": "rel", "predicate": "rel", "object": 
 def parse_record(
     record: Mapping[str, Any], line: int, parse: Callable[[str], int], at: int | None
 ) -> Change | Rejection:
-    """Makes a change of a record.
-
-    Args:
-        record: Values by column: ``op``, ``head``, ``rel``, ``tail``, ``at`` (or ``start``), and for an addition
-    ``end``,
-            the last instant at which the fact holds.
-        line: Where it comes from.
-        parse: Makes an instant of a text.
-        at: The instant of additions and ends without one.
-    """
+    """Makes a change of a record: values by column, which are ``op``, ``head``, ``rel``, ``tail``, ``at`` (or
+    ``start``), and for an addition ``end``, the last instant at which the fact holds. ``parse`` makes an instant of
+    a text, and ``at`` is the instant of additions and ends without one."""
     values = {column: "" if is_missing(value) else str(value).strip() for column, value in record.items()}
     try:
         return _parse(values, line, parse, at)
@@ -125,9 +118,8 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         from pyarrow import parquet  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise ImportError(f"reading '{path}' needs the package pyarrow") from None
-    table = parquet.read_table(path)
-    rows = (list(row.values()) for row in table.to_pylist())
-    yield from _named(path, table.column_names, enumerate(rows, 1))
+    columns = parquet.read_table(path).to_pydict()
+    yield from _named(path, list(columns), enumerate(zip(*columns.values(), strict=True), 1))
 
 
 def _named(

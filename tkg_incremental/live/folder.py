@@ -103,11 +103,8 @@ class GraphFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Takes the writer lock for a block, if it is not held already, and finishes what a killed writer has left.
-
-        Raises:
-            GraphLockedError: If another process has it.
-        """
+        """Takes the writer lock for a block, if it is not held already, and finishes what a killed writer has left. A
+        :class:`GraphLockedError` says that another process has it."""
         if self.is_writer:
             yield
             return

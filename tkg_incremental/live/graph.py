@@ -99,14 +99,12 @@ class LiveGraph(ServedGraph):
             settings: How updates learn; the model is that of the run.
             gate: What an update must reach.
         """
-        import_run(path, run, settings or LiveSettings(), gate or GateSettings(), cls)
+        import_run(path, run, settings or LiveSettings(), gate or GateSettings())
         return cls(path)
 
     def train(self, calibrate: bool = True) -> UpdateReport:
-        """Trains a model on all facts, pending changes included, and makes it the current release.
-
-        With ``calibrate``, some facts are first left out to fit probabilities on; then all facts are learnt.
-        """
+        """Trains a model on all facts, pending changes included, and makes it the current release. With ``calibrate``,
+        some facts are first left out to fit probabilities on; then all facts are learnt."""
         with self._writing():
             return train_first(self, calibrate)
 
@@ -174,12 +172,8 @@ class LiveGraph(ServedGraph):
         return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})
 
     def rollback(self, number: int) -> None:
-        """Makes an earlier release answer again. Pending changes are discarded.
-
-        Args:
-            number: Number of a release that is still on disk, see ``[releases]`` in ``graph.toml``. The current one
-                discards the pending changes and nothing else.
-        """
+        """Makes a release that is still on disk answer again, see ``[releases]`` in ``graph.toml``. Pending changes are
+        discarded; with the number of the current release, nothing else happens."""
         with self._writing():
             self.folder.check_present(number)
             self.folder.releases.verify(number)
@@ -223,11 +217,7 @@ class LiveGraph(ServedGraph):
         return sorted({str(path) for name in gone for path in audit_bytes(self.folder.path, name)})
 
     def add_aliases(self, aliases: Mapping[str, str]) -> None:
-        """Gives entities further names: questions and changes may use them.
-
-        Args:
-            aliases: Aliases with the names they stand for, such as ``{"USA": "United States"}``.
-        """
+        """Gives entities further names, such as ``{"USA": "United States"}``: questions and changes may use them."""
         with self._writing():
             self.folder.store.entities.add_aliases(aliases)
 

@@ -16,14 +16,9 @@ if TYPE_CHECKING:
 
 
 def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, int] | None = None) -> TKGModel:
-    """The model of a release. Its tables are mapped from their files: it may be trained, and the files stay.
-
-    Args:
-        graph: The graph.
-        number: Number of the release; by default the current one.
-        sizes: Numbers of entities, relations and steps, where there are more than the release has rows for. The new
-            rows are zero.
-    """
+    """The model of a release, by default of the current one. Its tables are mapped from their files: it may be trained,
+    and the files stay. ``sizes`` are numbers of entities, relations and steps where there are more than the release
+    has rows for; the new rows are zero."""
     number = graph.released() if number is None else number
     sizes = {**_sizes_of(graph, number), **(sizes or {})}
     with torch.device("meta"):

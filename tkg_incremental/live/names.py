@@ -50,11 +50,8 @@ class Names:
         return None if row is None else int(row[0])
 
     def index(self, name: str | int) -> int:
-        """The id of a name or alias, without regard to case if that is unambiguous. An id is returned as it is.
-
-        Raises:
-            KeyError: If it is unknown, with the nearest names.
-        """
+        """The id of a name or alias, without regard to case if that is unambiguous. An id is returned as it is. The
+        error about an unknown name lists the nearest ones."""
         if isinstance(name, int):
             return name
         found = self.find(name)

@@ -65,9 +65,7 @@ TRIGGERS = {
 
 
 _ABOUT = ("user_version", "application_id")
-
 _COLUMNS = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
-
 _PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
 
 

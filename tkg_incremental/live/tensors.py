@@ -31,9 +31,7 @@ DTYPES = {
     "BOOL": torch.bool,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-ALIGNMENT = 64
-MAX_HEADER = 1 << 24
-CHUNK = 1 << 24
+ALIGNMENT, MAX_HEADER, CHUNK = 64, 1 << 24, 1 << 24
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
