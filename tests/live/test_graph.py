@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_live import FIRST, QUICK, make, succession
+from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.settings import read_settings, write_settings
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("live")
-    make(folder).close()
-    return folder / "graph"
-
-
-@pytest.fixture
-def path(template: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(template, tmp_path / "graph"))
 
 
 def edit(path: Path, table: str, **values: float) -> None:

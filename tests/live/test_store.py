@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import FACTS, State, apply_plainly, import_rows, small_store, state_of, tidy
+from graphs import FACTS, State, apply_plainly, import_rows, quick, small_store, state_of, tidy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +79,7 @@ def order_of(change: Change) -> tuple[bool, int, bool]:
 @settings(max_examples=60)
 @given(ACTIONS)
 def test_a_sequence_of_updates_equals_the_plain_model(actions: list[tuple[str, Any]]) -> None:
-    with tempfile.TemporaryDirectory() as folder, FactStore.create(Path(folder) / "facts.db", "day") as store:
+    with tempfile.TemporaryDirectory() as folder, quick(FactStore.create(Path(folder) / "facts.db", "day")) as store:
         import_rows(store, [("a", "r", "b", 1, None), ("b", "s", "d", 2, 5)])
         state: State = {("a", "r", "b"): [(1, 2**63 - 1)], ("b", "s", "d"): [(2, 5)]}
         chains: list[list[Release]] = [[Release(0, None, 0, 4)]]
