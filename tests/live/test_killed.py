@@ -19,7 +19,7 @@ from tkg_incremental.cli import main
 from tkg_incremental.live import DamagedReleaseError, GraphLockedError, StoreError
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(path: Path, count: int) -> None:
     folder = Path(__file__).parent
     places = [str(folder.parents[1]), str(folder), os.environ.get("PYTHONPATH", "")]
