@@ -48,7 +48,7 @@ class Judge:
         self.published = pooled((key, name, value) for key, name, value in printed if key.cell not in SKYLINES)
 
     def differs(self, row: Row, metric: str, with_bases: bool = False) -> bool:
-        """Whether the row's figure differs from the published one; runs with grouped batches are not judged.
+        """Whether the row's figure differs from the published one.
 
         Args:
             row: The row.
@@ -57,7 +57,7 @@ class Judge:
         """
         found = self.runs.get(row.key, [])
         ours, published = mean(found, metric), row.paper.get(metric)
-        if ours is None or published is None or not is_new(found):
+        if ours is None or published is None:
             return False
         group = (row.key.dataset, row.key.model, metric)
         theirs = self.printed.get((row.key, metric), self.published.get(group, 0.0))
@@ -71,10 +71,14 @@ class Judge:
             for name in METRICS:
                 place, ours = (row.key, name), mean(self.runs.get(row.key, []), name)
                 if place not in found and ours is not None and self.differs(row, name):
-                    explained = "spread of base models" if not self.differs(row, name, True) else "not explained"
-                    reason = self.reasons.get(place, explained)
+                    reason = self.reasons.get(place) or self._reason(row, name)
                     found[place] = Difference(row.key, name, ours, row.paper[name], reason)
         return list(found.values())
+
+    def _reason(self, row: Row, metric: str) -> str:
+        if not is_new(self.runs[row.key]):
+            return "† not run again yet"
+        return "not explained" if self.differs(row, metric, with_bases=True) else "spread of base models"
 
 
 def spread(runs: Runs, keys: Iterable[Key], name: str) -> float | None:

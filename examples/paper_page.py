@@ -36,10 +36,10 @@ HEAD = """\
 Test quads, in percent (RRD × 100): means over the incremental steps, then over seeds, ± the standard deviation over
 seeds. The paper's figure is in brackets. ≠ marks a difference of more than two deviations, ours and the paper's added
 in squares; [all of them](#differences) are listed below. Bold is the best of a dataset and model; the skylines FB and
-FB_future are not compared. † marks runs with batches grouped by time, as they were before the core was rebuilt; they
-are not judged. All others have uniform batches, as the released code. `python examples/paper_page.py` writes this page
-from `results/*.csv`, one line per run with its seed, commit and command. Terms are in the [glossary](glossary.md),
-options in [](paper.md).
+FB_future are not compared. † marks runs with batches grouped by time, as they were before the core was rebuilt; all
+others have uniform batches, as the released code. `python examples/paper_page.py` writes this page from
+`results/*.csv`, one line per run with its seed, commit and command. Terms are in the [glossary](glossary.md), options
+in [](paper.md).
 """
 
 BASE_MODELS = """\
@@ -53,7 +53,7 @@ DIFFERENCES = """\
 ## Differences
 
 Ours less the paper's, for each figure outside two deviations. Our deviation is pooled over the rows of a dataset and
-model. *Base models*: inside two deviations if the spread of base models is counted for both.
+model. *Spread of base models*: inside two deviations if it is counted for both.
 """
 
 
@@ -135,7 +135,8 @@ def differences(judge: Judge) -> str:
         sign = "+" if difference > 0 else ""
         texts.setdefault((each.key, each.reason), []).append(f"{each.metric}{NBSP}{sign}{_number(difference)}")
     rows = [[*by_strategy(key), ", ".join(found), reason] for (key, reason), found in texts.items()]
-    return _markdown([["dataset, model", "strategy", "difference", "explained by"], ["---"] * 4, *rows])
+    rows.sort(key=lambda row: row[0])
+    return _markdown([["dataset, model", "strategy", "difference", "reason"], ["---"] * 4, *rows])
 
 
 def render(results: Path = RESULTS) -> str:

@@ -10,6 +10,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 sys.path.append(str(REPOSITORY / "examples"))  # the examples are scripts, not a package
 
+from paper_cells import CELLS  # noqa: E402
 from paper_judge import Judge  # noqa: E402
 from paper_layout import BEYOND, TABLES  # noqa: E402
 from paper_page import REGION, fill, render, table  # noqa: E402
@@ -84,8 +85,10 @@ def test_runs_with_grouped_batches_give_way(tmp_path: Path) -> None:
     paper = [Row(2, key, {"C@10": 5.0}, {"C@10": 0.1}) for key in keys]
     assert rows_of(keys, tmp_path, paper) == [
         "| Some, DE | FT | 2.00 (5.00) ≠ | **1.00** | **−2.00** | **3.00** | 1 |",
-        "|  | TR † | **10.00** (5.00) | **1.00** | **−2.00** | **3.00** | 1 |",  # not judged
+        "|  | TR † | **10.00** (5.00) ≠ | **1.00** | **−2.00** | **3.00** | 1 |",
     ]
+    reasons = [each.reason for each in Judge(read_runs(tmp_path), paper).differences()]
+    assert reasons == ["not explained", "† not run again yet"]
 
 
 def test_every_row_of_the_paper_has_a_name_of_its_own_in_its_table() -> None:
@@ -93,6 +96,16 @@ def test_every_row_of_the_paper_has_a_name_of_its_own_in_its_table() -> None:
         names = [layout.name(row.key) for row in read_tables() if row.table == number]
         assert len(set(names)) == len(names)
         assert {len(name) for name in names} == {len(layout.columns)}
+
+
+def test_every_row_of_the_paper_can_be_run() -> None:
+    cells = {Key(cell.dataset, cell.model, cell.name): cell for cell in CELLS}
+    assert len(cells) == len({cell.key for cell in CELLS}) == len(CELLS)
+    for row in read_tables():
+        assert row.table in cells[row.key].tables
+        assert cells[row.key].strategy().name == row.key.cell.split()[0]
+    replayed = cells[Key("Wikidata12k", "DE", "TIE frequency 25000 of 25 steps")].strategy().terms[-1].view
+    assert (replayed.size, replayed.window, replayed.sampling) == (25_000, 25, "frequency")
 
 
 def judged(folder: Path, current: dict[str, list[float]], published: float) -> list[str]:
