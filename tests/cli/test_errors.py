@@ -34,6 +34,7 @@ Fails = Callable[..., str]
         (["--dataset", "WorldLeaders"], "give either --dataset or --facts, and not both"),
         (["--epoch", "1"], "unrecognized arguments: --epoch 1; did you mean --epochs"),
         (["--strategy", "tiee"], "(got 'tiee'; did you mean tie?)"),
+        (["--dataset", "wikidata12"], "(got 'wikidata12'; did you mean Wikidata12k?)"),
         (
             ["--strategy", "agem"],
             "--negatives has no effect with agem (got 5); it goes with ft, tr, tie, fb",

@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tkg_incremental import __version__
 from tkg_incremental.cli.arguments import columns, device, one_of, positive, positive_or_all, seed, share, weight, whole
 from tkg_incremental.cli.errors import BadDataError, UsageError
 from tkg_incremental.registry import DATASETS, DECODERS, MODELS, STRATEGIES
+
+if TYPE_CHECKING:
+    from tkg_incremental.datasets.options import ReadOptions
 
 RUN_FILE = "run.json"
 SAMPLINGS = ("uniform", "frequency", "inverse", "boundary", "fact")
@@ -20,6 +23,8 @@ UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
 # A graph with at least this many train quads counts as large. A small one needs fewer epochs and larger steps.
 _LARGE = 100_000
 
+#: Options of how a file of facts is read.
+READING = ("columns", "delimiter", "dayfirst", "date_format", "keep_outliers")
 _REPLAY = ("tie", "agem", "supersede")
 # Model and optimization of own facts, those of a live graph. Company graphs of 380 facts: 97.5% of them rank first, 88%
 # with DE and Adam.
@@ -311,6 +316,19 @@ class RunOptions:
                 raise UsageError(f"{flag} goes with --{each.metadata['needs']} (got {given[name]!r})")
         if given.get("holdout") and (self.val or self.test):
             raise UsageError(f"--holdout has no effect with --val or --test (got {given['holdout']!r})")
+
+    def read_options(self) -> ReadOptions:
+        """How the file of facts is read."""
+        from tkg_incremental.datasets.options import ReadOptions
+
+        pairs = [part.split("=", 1) for part in self.columns.split(",")] if self.columns else []
+        return ReadOptions(
+            columns={key.strip(): name.strip() for key, name in pairs} or None,
+            delimiter={"\\t": "\t", "tab": "\t"}.get(self.delimiter or "", self.delimiter),
+            dayfirst=self.dayfirst,
+            date_format=self.date_format,
+            outliers="keep" if self.keep_outliers else "error",
+        )
 
     def save(self, run_dir: Path, command: str = "") -> None:
         """Writes ``run.json``: the options, the version, the date and the command."""
