@@ -35,8 +35,8 @@ class Block(NamedTuple):
         language: The word after the fence.
         text: The content.
         line: The line of the page it begins at.
-        note: A comment just before it: ``file: NAME`` is a file to write, ``part of: NAME`` lines of a file that the page
-            has made, ``parse only`` a command not to run, ``output`` what the Python block before it prints.
+        note: A comment just before it: ``file: NAME`` is a file to write, ``part of: NAME`` lines of a file that the
+            page has made, ``parse only`` a command not to run, ``output`` what the Python block before it prints.
     """
 
     language: str

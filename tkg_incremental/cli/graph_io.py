@@ -50,14 +50,20 @@ def is_graph(path: Path) -> bool:
 
 @contextmanager
 def open_graph(path: Path) -> Iterator[LiveGraph]:
-    """Opens a graph. Unknown names and wrong dates end the command, and warnings are printed as notes."""
+    """Opens a graph; see :func:`bad_data` for errors."""
     from tkg_incremental.live.graph import LiveGraph
 
+    with bad_data(), LiveGraph(path) as graph:
+        yield graph
+
+
+@contextmanager
+def bad_data() -> Iterator[None]:
+    """Unknown names and wrong dates end the command, and warnings are printed as notes."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         try:
-            with LiveGraph(path) as graph:
-                yield graph
+            yield
         except (KeyError, ValueError) as error:
             raise BadDataError(str(error.args[0]) if error.args else repr(error)) from error
         finally:

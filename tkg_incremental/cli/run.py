@@ -16,7 +16,7 @@ from tkg_incremental.cli.options import RUN_FILE, RunOptions
 from tkg_incremental.cli.outcome import print_dataset
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
-from tkg_incremental.datasets.options import CountBins, ReadOptions
+from tkg_incremental.datasets.options import CountBins
 from tkg_incremental.models import TKGModel
 from tkg_incremental.ops.memory import keep_freed_memory
 from tkg_incremental.registry import make_dataset, make_model, make_strategy
@@ -102,26 +102,13 @@ def open_dataset(options: RunOptions) -> TKGDataset:
             options.test,
             unit=options.unit,
             binning=None if options.threshold is None else CountBins(options.threshold),
-            read=ReadOptions(
-                columns=_columns(options.columns),
-                delimiter={"\\t": "\t", "tab": "\t"}.get(options.delimiter or "", options.delimiter),
-                dayfirst=options.dayfirst,
-                date_format=options.date_format,
-                outliers="keep" if options.keep_outliers else "error",
-            ),
+            read=options.read_options(),
             holdout=options.holdout,
         )
     except DataError:
         raise
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-def _columns(text: str | None) -> dict[str, str | int] | None:
-    if text is None:
-        return None
-    pairs = (part.split("=", 1) for part in text.split(","))
-    return {key.strip(): name.strip() for key, name in pairs}
 
 
 def make_trainer(
