@@ -31,7 +31,8 @@ class N3(Term):
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert context.batch is not None
-        model, power = context.model, context.model.encoder.penalty_power
+        model, encoder = context.model, context.model.encoder
+        power = encoder.penalty_power
         total, count = torch.zeros((), device=model.device), 0
         # If several processes divide a batch, the mean of their losses is the loss of the batch.
         for part in context.batch.terms:
@@ -41,10 +42,9 @@ class N3(Term):
             rel, time = part.quads[:, REL], part.quads[:, TIME]
             share = part.weight * part.total
             for side in SIDES if model.reciprocal else SIDES[:1]:
-                relations = model.encoder.relation_factors(model.relation_rows(rel, side), time)
-                # The score is a sum of one product per relation factor, and the ends are factors of each.
+                relations = encoder.relation_factors(model.relation_rows(rel, side), time)
                 directions = 1 if model.reciprocal else 2
-                total = total + directions * len(relations) * nuclear_norm([ends], power) * 2 * share
+                total = total + directions * encoder.num_products * nuclear_norm([ends], power) * 2 * share
                 total = total + directions * nuclear_norm(relations, power) * share
             count += part.total
         return {"N3": self.weight * total / max(1, count)}
@@ -85,7 +85,7 @@ def nuclear_norm(factors: Sequence[Tensor], p: int = 3) -> Tensor:
 
     The factors of TComplEx are the head, the relation at the step, :math:`\mathbf{r} \odot \boldsymbol{\tau}_t`, and
     the tail. Those of TNTComplEx are the head, both parts of the relation, and the tail; as the score is a sum of two
-    products, the ends count twice.
+    products, the ends count twice. ChronoR has four: head, relation and step, rotation, and tail.
 
     Args:
         factors: Each ``[B, d]``; the first half is the real part, the second half the imaginary part.

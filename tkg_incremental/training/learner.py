@@ -68,7 +68,7 @@ class StepLearner:
         self._weights, self.optimizer = self._make_optimizer(partial(is_known_before, timeline, time))
         self.context = TrainingContext(timeline, time, model, self._weights.previous)
         self.loader = TKGLoader(
-            timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last
+            timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last, settings.together
         )
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
