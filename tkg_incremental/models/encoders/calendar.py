@@ -21,8 +21,8 @@ class CalendarEncoder(Encoder):
     Completion" <https://arxiv.org/abs/1907.03143>`_ paper.
 
     Each half of an entity's vector has :math:`\gamma d / 2` temporal channels, followed by static ones. A temporal
-    channel is the sum of one sine each of the year, the month and the day of step :math:`t`. Years are counted from that
-    of the first step: a frequency that is multiplied by 2014 could hardly be learnt.
+    channel is the sum of one sine each of the year, the month and the day of step :math:`t`. Years are counted from
+    the first one: a frequency that is multiplied by 2014 could hardly be learnt.
 
     .. math::
         \mathbf{z}^t_i[n] = \sum_{c \in \{\text{year}, \text{month}, \text{day}\}}
