@@ -222,6 +222,9 @@ class RunOptions:
         suited=(5, 20),
     )  # fmt: skip
     lr: float | None = option(None, "learning", "learning rate", float, "X", suited=(5e-3, 1e-3))
+    cooldown: int = option(
+        0, "learning", "epochs at the end in which the learning rate of --protocol joint falls towards zero", whole, "N"
+    )
     batch_size: int = option(2048, "learning", "facts per batch", positive, "N")
     together: int = option(
         1, "learning", "facts of one step that are put into a batch together: cheaper if entities depend on time",

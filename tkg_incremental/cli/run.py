@@ -232,7 +232,7 @@ def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
     negatives = options.base_negatives or ("all" if model.decoder.similarity == "dot" else 500)
     assert options.base_epochs is not None
     base = BaseSettings(
-        learning=replace(learning, epochs=options.base_epochs, accumulator=0.0),
+        learning=replace(learning, epochs=options.base_epochs, accumulator=0.0, cooldown=options.cooldown),
         negatives=negatives,  # type: ignore[arg-type]
         shared=options.shared_negatives and ("batch" if model.encoder.static_entities else True),
         visits=options.base_visits or "auto",

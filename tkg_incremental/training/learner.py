@@ -116,6 +116,8 @@ class StepLearner:
     def run_epoch(self) -> dict[str, float]:
         """Trains one epoch; returns its mean losses by name and the validation metric."""
         begin = clock.perf_counter()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.lr_at(self.epoch)
         losses = self._train()
         self.seconds.append(clock.perf_counter() - begin)
         self.epoch += 1

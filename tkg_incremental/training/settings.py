@@ -31,6 +31,7 @@ class LearningSettings:
         optimizer: ``"rowwise"`` is Adam on touched rows; ``"published"`` is the dense Adam with weight decay of the
             released TIE code; ``"adagrad"`` is Adagrad on touched rows.
         lr: Learning rate.
+        cooldown: Number of epochs at the end in which the learning rate falls linearly towards zero.
         weight_decay: L2 penalty; by default 1e-4 for ``"published"`` and 0 otherwise.
         max_norm: Gradients are clipped to this norm; :obj:`None` for no clipping.
         n3: Weight of the N3 regularization of the batch's vectors.
@@ -49,6 +50,7 @@ class LearningSettings:
     batch_size: int = 2048
     optimizer: str = "rowwise"
     lr: float = 1e-3
+    cooldown: int = 0
     weight_decay: float | None = None
     max_norm: float | None = 1.0
     n3: float = 0.0
@@ -63,6 +65,8 @@ class LearningSettings:
         for name in ("epochs", "patience", "batch_size", "validate_every", "together"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
+        if not 0 <= self.cooldown <= self.epochs:
+            raise ValueError(f"cooldown must lie in 0 … {self.epochs}, the epochs (got {self.cooldown})")
         for name in ("n3", "smoothness", "weight_decay", "accumulator"):
             check_weight(name, getattr(self, name) or 0.0)
         if self.optimizer not in OPTIMIZERS:
@@ -73,6 +77,10 @@ class LearningSettings:
             raise ValueError(f"max_norm must be None or above 0 (got {self.max_norm})")
         if self.autocast is not None and self.autocast not in AUTOCAST:
             raise ValueError(f"autocast must be None or one of {', '.join(AUTOCAST)} (got {self.autocast!r})")
+
+    def lr_at(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0."""
+        return self.lr * min(1.0, (self.epochs - epoch) / (self.cooldown + 1))
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
         """The context to compute losses in."""
