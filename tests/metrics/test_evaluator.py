@@ -142,6 +142,8 @@ def test_link_prediction(drawn: tuple[Timeline, TimelineOracle], candidates: str
     for first, last in ((0, None), (1, 2)):
         found = Evaluator(timeline).link_prediction(model, first, last, candidates=candidates)  # type: ignore[arg-type]
         expected = oracle.link_prediction(first, line.num_steps - 1 if last is None else last)
+        if candidates == "all" and last is not None:
+            assert Evaluator(timeline).reciprocal_rank(model, first, last) == approx(expected["MRR"])
         assert found == {name: approx(value) for name, value in expected.items()}
 
 

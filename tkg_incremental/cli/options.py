@@ -221,14 +221,22 @@ class RunOptions:
         positive, "N",
     )  # fmt: skip
     shared_negatives: bool = option(
-        False, "learning", "the facts of a batch share their negatives (models with time in relations only)", bool
-    )
+        False, "learning",
+        "the facts of a batch share their negatives (joint: those of a step, if entities depend on time)", bool,
+    )  # fmt: skip
     patience: int | None = option(
         None, "learning", "epochs to wait for an improvement; 0 for all epochs, as with own facts", whole, "N",
         suited=(5, 20),
     )  # fmt: skip
     lr: float | None = option(None, "learning", "learning rate", float, "X", suited=(5e-3, 1e-3))
+    cooldown: int = option(
+        0, "learning", "epochs at the end in which the learning rate of --protocol joint falls towards zero", whole, "N"
+    )
     batch_size: int = option(2048, "learning", "facts per batch", positive, "N")
+    together: int = option(
+        1, "learning", "facts of one step that are put into a batch together: cheaper if entities depend on time",
+        positive, "N",
+    )  # fmt: skip
     optimizer: str = option(
         "rowwise", "learning", "rowwise: Adam on touched rows; published: dense Adam of the released TIE code; adagrad",
         one_of(("rowwise", "published", "adagrad")),

@@ -207,6 +207,7 @@ def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
         "smoothness",
         "validate_every",
         "autocast",
+        "together",
     )
     chosen: dict[str, Any] = {name: getattr(options, name) for name in names}
     # Adagrad is not sensitive to the scale of gradients.
@@ -218,12 +219,13 @@ def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
     negatives = options.base_negatives or ("all" if model.decoder.similarity == "dot" else 500)
     assert options.base_epochs is not None
     base = BaseSettings(
-        learning=replace(learning, epochs=options.base_epochs, accumulator=0.0),
+        learning=replace(learning, epochs=options.base_epochs, accumulator=0.0, cooldown=options.cooldown),
         negatives=negatives,  # type: ignore[arg-type]
-        shared="batch" if options.shared_negatives else False,
+        shared=options.shared_negatives and ("batch" if model.encoder.static_entities else True),
         visits=options.base_visits or "auto",
         # Link prediction ranks all entities at every step.
         candidates="last" if options.protocol == "joint" else options.candidates,  # type: ignore[arg-type]
+        metric="MRR" if options.protocol == "joint" else "C@10",
     )
     return TrainerSettings(
         learning=learning,

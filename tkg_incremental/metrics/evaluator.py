@@ -120,6 +120,18 @@ class Evaluator:
         """
         return metric.hits_at(self._pooled_ranks(model, self._some_steps(first, last, max_quads)), k)
 
+    def reciprocal_rank(self, model: TKGModel, first: int, last: int, max_quads: int | None = None) -> float:
+        """MRR over the pooled quads of the steps ``first … last``, among all entities.
+
+        Args:
+            model: The model.
+            first: First step.
+            last: Last step.
+            max_quads: Leave out steps, evenly, until at most this many quads are left; :obj:`None` for all steps.
+        """
+        ranks = self._pooled_ranks(model, self._some_steps(first, last, max_quads), "all")
+        return metric.mean_reciprocal_rank(ranks)
+
     def _some_steps(self, first: int, last: int, max_quads: int | None) -> range:
         """Steps ``first … last``; every second, fourth, eighth, … of them if they have more quads than wanted."""
         facts, size = self.table.facts, self.timeline.num_steps + 1

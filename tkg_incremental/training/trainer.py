@@ -271,15 +271,18 @@ class IncrementalTrainer:
         timeline = self.timeline.with_known_until(last) if base.candidates == "last" else self.timeline
         validator = self._validator(timeline, self.evaluator.window)
         visits = self._visits() if base.visits == "auto" else base.visits
+        strategy = Strategy([CrossEntropy(History(visits), self._base_negatives(), base.shared)], "base")
+        strategy.validation_metric = base.metric
+        find = validator.hits if base.metric == "C@10" else validator.reciprocal_rank
         return StepLearner(
             self.model,
             timeline,
             last,
-            Strategy([CrossEntropy(History(visits), self._base_negatives(), base.shared)], "base"),
+            strategy,
             self.settings.base_learning,
             NegativeSampler(timeline),
             self.generator,
-            lambda: validator.hits(self.model, 0, last, max_quads=_VALIDATION_QUADS),
+            lambda: find(self.model, 0, last, max_quads=_VALIDATION_QUADS),
             self.communicator,
         )
 
