@@ -72,6 +72,9 @@ class RunOptions:
     seed: int = option(0, "run", "seed of everything random", seed, "N")
     device: str = option("auto", "run", "auto, cpu, cuda or mps", device, "DEVICE")
     checkpoint_every: int = option(10, "run", "epochs between checkpoints; one follows each step, too", positive, "N")
+    exclude_ended: bool = option(
+        False, "run", "rank answers that have ended, by the train facts, behind all others (not for events)", bool
+    )
     base: str | None = option(None, "run", "share the base model between runs: read or write this file", str, "FILE")
 
     dataset: str = option("WorldLeaders", "data", f"a dataset by name: {', '.join(DATASETS)}", one_of(DATASETS))
