@@ -47,7 +47,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-k", type=positive, default=10, metavar="N", help="number of answers (10)")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--known-only", action="store_true", help="only facts of the graph (graph folders)")
-    only.add_argument("--predicted-only", action="store_true", help="only answers that are not known (graph folders)")
+    only.add_argument("--predicted-only", action="store_true", help="only predictions (graph folders)")
     add_as_of(parser)
     parser.add_argument(
         "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def query_graph(args: argparse.Namespace) -> int:
-    """Asks a live graph: known answers first, each with its probability."""
+    """Asks a live graph: known answers, then predictions, then what is over, each with its probability."""
     head, rel, tail = (None if name == "?" else name for name in (args.head, args.rel, args.tail))
     only = "known" if args.known_only else "predicted" if args.predicted_only else None
     with open_graph(args.run_dir) as graph:

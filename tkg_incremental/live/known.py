@@ -29,10 +29,12 @@ class StoreFacts:
         self._store, self._clock, self._revision = store, clock, revision
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
+        self._closed: dict[int, bool] = {}
 
     def _interval(self, valid_from: int, valid_to: int | None) -> Interval:
         last = None if valid_to is None or valid_to > self._clock.now else self._clock.step(valid_to - 1)
-        return Interval(self._clock.step(valid_from), last)
+        # A fact may begin after the last step.
+        return Interval(max(valid_from, self._clock.origin) - self._clock.origin, last)
 
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
         return [self._interval(*interval) for interval in self._store.intervals(head, rel, tail, self._revision)]
@@ -42,10 +44,18 @@ class StoreFacts:
         facts = self._store.answers(head, rel, tail, self._clock.origin + step, self._revision)
         return {_end(fact, side): self._interval(fact.valid_from, fact.valid_to) for fact in facts}
 
-    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
+    def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
         head, tail = (None, given) if side == "head" else (given, None)
-        facts = self._store.answers(head, rel, tail, revision=self._revision)
-        return torch.tensor(sorted({_end(fact, side) for fact in facts}), dtype=torch.long)
+        found: dict[int, list[Interval]] = {}
+        for fact in self._store.answers(head, rel, tail, revision=self._revision):
+            found.setdefault(_end(fact, side), []).append(self._interval(fact.valid_from, fact.valid_to))
+        return found
+
+    def is_closed(self, rel: int) -> bool:
+        if rel not in self._closed:
+            spans = self._spans(rel, "head")
+            self._closed[rel] = bool((spans[:, 2] > spans[:, 1]).any())
+        return self._closed[rel]
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:
@@ -55,12 +65,15 @@ class StoreFacts:
 
     def answers_per_query(self, rel: int, side: Side) -> float:
         if (rel, side) not in self._per_query:
-            given = "tail" if side == "head" else "head"
-            found = self._store.spans(rel, given, self._clock.now + 1, _SAMPLE, self._revision)
-            rows = torch.tensor(found, dtype=torch.long).view(-1, 3)
-            rows[:, 2] -= 1
-            self._per_query[rel, side] = mean_overlap(rows)
+            self._per_query[rel, side] = mean_overlap(self._spans(rel, "tail" if side == "head" else "head"))
         return self._per_query[rel, side]
+
+    def _spans(self, rel: int, side: Side) -> Tensor:
+        """``[n, 3]`` entity on ``side``, first and last instant of some facts of a relation."""
+        found = self._store.spans(rel, side, self._clock.now + 1, _SAMPLE, self._revision)
+        rows = torch.tensor(found, dtype=torch.long).view(-1, 3)
+        rows[:, 2] -= 1
+        return rows
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:
         heads = {fact.rel for fact in self._store.neighbours(head, self._revision) if fact.head == head}
