@@ -238,6 +238,8 @@ class RowAdagrad(RowOptimizer):
     """
 
     state_names = ("sum",)
+    #: Initial sums of squared gradients of rows, ``[n] → [n, 1]``, by the name of a table; on top of the common one.
+    initial_sums: Callable[[str, Tensor], Tensor] | None = None
 
     def __init__(
         self,
@@ -250,6 +252,15 @@ class RowAdagrad(RowOptimizer):
     ) -> None:
         defaults = {"lr": lr, "eps": eps, "weight_decay": weight_decay}
         super().__init__(tables, {**defaults, "initial_accumulator_value": initial_accumulator_value}, **options)
+
+    def _grow(self, name: str) -> None:
+        first = len(self._state[name]["sum"])
+        super()._grow(name)
+        new = self.rows.index[name].values[first:]
+        if len(new) and self.initial_sums is not None:
+            self._state[name]["sum"][slice(first, None)] = self.initial_sums(name, new).expand(
+                -1, self._tables[name].size(1)
+            )
 
     def _update(
         self,
