@@ -66,9 +66,13 @@ def test_rows_of_adagrad_have_sums_of_their_own(tables: Tables) -> None:
     losses = [some_rows(1, 4), some_rows(0), everything, some_rows(4)]
     before = copy_of(tables)
     sums = {0: 0.3, 1: 2.0, 4: torch.inf}
-    optimizer = RowAdagrad(tables, 0.05, max_norm=None)
-    optimizer.initial_sums = lambda name, rows: torch.tensor([[sums.get(row, 0.0)] for row in rows.tolist()])
+
+    def initial_sums(name: str, rows: Tensor) -> Tensor:
+        return torch.tensor([[sums.get(row, 0.0)] for row in rows.tolist()])
+
+    optimizer = RowAdagrad(tables, 0.05, max_norm=None, initial_sums=initial_sums)
     update(tables, optimizer, *losses)
+    assert all(4 not in rows for rows in optimizer.rows.moved().values())
     for row, value in sums.items():
         make = partial(torch.optim.Adagrad, lr=0.05, initial_accumulator_value=0.0 if value == torch.inf else value)
         wanted = reference(before, make, None, *losses)

@@ -18,7 +18,6 @@ from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, TIME
-from tkg_incremental.optim import RowAdagrad, RowOptimizer
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
 from tkg_incremental.strategies.context import TrainingContext
@@ -125,22 +124,12 @@ def train_update(
         return rounds[-1].value
 
     mixed = derive_seed(settings.seed, "update", seed)
-    learner = _learner(model, timeline, time, terms, settings.update_learning, pool, mixed, validate)
-    assert isinstance(learner.optimizer, RowAdagrad)
-    learner.optimizer.initial_sums = initial_sums
+    learner = _learner(model, timeline, time, terms, settings.update_learning, pool, mixed, validate, initial_sums)
     while not (learner.is_finished or (rounds and rounds[-1].is_last)):
         learner.run_epoch()
     learner.finish()
-    return moved_rows(learner.optimizer)
-
-
-def moved_rows(optimizer: RowOptimizer) -> dict[str, Tensor]:
-    """For each table the rows ``[n]`` that differ from their former values."""
-    found = {}
-    for name, index in optimizer.rows.index.items():
-        rows, former = index.values, optimizer.rows.former(name)
-        found[name] = rows[(optimizer.rows.tables[name].detach()[rows] != former).any(1)]
-    return found
+    assert not isinstance(learner.optimizer, torch.optim.Adam)
+    return learner.optimizer.rows.moved()
 
 
 def weigh_by_size(terms: Sequence[Term], timeline: Timeline) -> None:
@@ -190,9 +179,13 @@ def _learner(
     pool: int | None,
     seed: int,
     validate: Callable[[], float] = lambda: math.nan,
+    initial_sums: InitialSums | None = None,
 ) -> StepLearner:
     # A question about the past ranks entities that appeared later, too, so they must be learnt as wrong answers.
     timeline = timeline.with_known_until(time)
     sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, pool, seed))
     generator = make_generator(seed, "batches", device=model.device)
-    return StepLearner(model, timeline, time, Strategy(terms, "live"), learning, sampler, generator, validate)
+    strategy = Strategy(terms, "live")
+    return StepLearner(
+        model, timeline, time, strategy, learning, sampler, generator, validate, initial_sums=initial_sums
+    )
