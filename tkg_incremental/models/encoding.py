@@ -124,7 +124,7 @@ class EncodedTerm:
         if drawn is None or not self.model.encoder.static_entities:
             raise ValueError("negatives for a whole batch need a model whose entities do not depend on time")
         true = self.true_scores
-        table, places = self._vectors.candidates(drawn)
+        table, rows = self._vectors.candidates(drawn)
         entities = drawn.entities[0]
         columns = line.column_of[entities]  # ascending
         limits = torch.searchsorted(columns, line.num_known[time].contiguous())
@@ -143,7 +143,7 @@ class EncodedTerm:
 
         share = line.num_known[time] / limits.clamp(min=1)
         true = true - share.log().repeat(2)
-        return self._loss_of_groups(table.rows(places.rows[0]), true, groups, place_of, scale)
+        return self._loss_of_groups(table.rows(rows[0]), true, groups, place_of, scale)
 
     def _loss_of_groups(
         self,

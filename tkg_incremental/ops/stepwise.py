@@ -103,7 +103,7 @@ class StepTables:
         """
         given = order.contiguous(), groups, masks, KINDS[similarity], scale
         query = self._in_order(query).contiguous()
-        return _OneVsAll.apply(self._kernel, given, query, positive.contiguous(), *self._tensors)
+        return _OneVsAllAtSteps.apply(self._kernel, given, query, positive.contiguous(), *self._tensors)
 
     def _in_order(self, query: Tensor) -> Tensor:
         """Query vectors ``[*, d]`` with their columns in the order of the kernels."""
@@ -169,23 +169,15 @@ def _formula(kernel: tuple[int, Tensor], tensors: Sequence[Tensor]) -> Tensor:
     return _addresses(kind, e.size(1), tensors[1].size(1), *tensors, when, None)
 
 
-class StepGradients:
-    """Gradients of the tables and normals, which kernels add to.
-
-    Args:
-        tensors: The tables, and the normals if there are any.
-        given: Gradients that others have left; taken over, or :obj:`None` for zeros.
-    """
-
-    def __init__(self, tensors: Sequence[Tensor], given: Sequence[Tensor | None] = ()) -> None:
-        given = given or [None] * len(tensors)
-        self.values = [
-            torch.zeros_like(tensor) if gradient is None else gradient.contiguous()
-            for tensor, gradient in zip(tensors, given, strict=True)
-        ]
-        #: Addresses of the gradients of the tables.
-        self.tables = _addresses(*self.values)
-        self.normals: Tensor | None = self.values[1] if len(tensors) == 2 else None
+def _gradients(tensors: Sequence[Tensor], given: Sequence[Tensor | None] = ()) -> tuple[list[Tensor], Tensor | None]:
+    """Gradients of the tables and normals, which kernels add to, and among them that of the normals, if there are any:
+    zeros, or what others have left."""
+    given = given or [None] * len(tensors)
+    values = [
+        torch.zeros_like(tensor) if gradient is None else gradient.contiguous()
+        for tensor, gradient in zip(tensors, given, strict=True)
+    ]
+    return values, values[1] if len(tensors) == 2 else None
 
 
 class _Known(torch.autograd.Function):
@@ -201,15 +193,15 @@ class _Known(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         order, sizes, *tensors = ctx.saved_tensors
-        out = StepGradients(tensors)
+        out, normals = _gradients(tensors)
         parts = grad.new_zeros(PARTS, len(sizes), grad.size(1))
         native.call(
             "gradients_at_steps",
-            *(_formula(ctx.kernel, tensors), order, sizes, 0, len(sizes), grad.contiguous(), out.tables, parts),
+            *(_formula(ctx.kernel, tensors), order, sizes, 0, len(sizes), grad.contiguous(), _addresses(*out), parts),
         )
-        if out.normals is not None:
-            out.normals += parts.sum(0)
-        return None, None, None, *out.values
+        if normals is not None:
+            normals += parts.sum(0)
+        return None, None, None, *out
 
 
 class _Pairs(torch.autograd.Function):
@@ -231,12 +223,12 @@ class _Pairs(torch.autograd.Function):
         if grad is None:
             return None, None, None, *given
         rows, numbers, *tensors = ctx.saved_tensors
-        out = StepGradients(tensors, given)
+        out, normals = _gradients(tensors, given)
         native.call(
             "gradients_by_pairs",
-            *(_formula(ctx.kernel, tensors), rows, numbers, len(rows), grad.contiguous(), out.tables, out.normals),
+            *(_formula(ctx.kernel, tensors), rows, numbers, len(rows), grad.contiguous(), _addresses(*out), normals),
         )
-        return None, None, None, *out.values
+        return None, None, None, *out
 
 
 class _Scores(torch.autograd.Function):
@@ -263,21 +255,21 @@ class _Scores(torch.autograd.Function):
             return None, None, None, None, *given
         query, *tensors = ctx.saved_tensors
         kernel, similarity, samples = ctx.given
-        out, grad_query, width = StepGradients(tensors, given), torch.empty_like(query), query.size(1)
+        (out, normals), grad_query, width = _gradients(tensors, given), torch.empty_like(query), query.size(1)
         places = torch.zeros(torch.get_num_threads(), len(tensors[0]), dtype=torch.long)
-        normals = None if out.normals is None else query.new_zeros(PARTS, *out.normals.shape)
+        parts = None if normals is None else query.new_zeros(PARTS, *normals.shape)
         native.call(
             "gradients_of_scores_at_steps",
             *(similarity, _formula(kernel, tensors), samples.given, query, grad.contiguous(), grad_query),
-            *(out.tables, normals, samples.scratch(query), samples.most_rows, places, len(tensors[0])),
+            *(_addresses(*out), parts, samples.scratch(query), samples.most_rows, places, len(tensors[0])),
             *(places.new_empty(samples.shape), query.new_empty(PARTS, 2, width)),
         )
-        if out.normals is not None and normals is not None:
-            out.normals += normals.sum(0)
-        return None, None, None, grad_query, *out.values
+        if normals is not None and parts is not None:
+            normals += parts.sum(0)
+        return None, None, None, grad_query, *out
 
 
-class _OneVsAll(torch.autograd.Function):
+class _OneVsAllAtSteps(torch.autograd.Function):
     # All gradients are made on the way forward: the scores are too large to be kept.
 
     @staticmethod
@@ -286,7 +278,7 @@ class _OneVsAll(torch.autograd.Function):
     ) -> Tensor:
         order, groups, masks, kind, scale = given
         groups = split_groups(groups)
-        out, grad_query, partition = StepGradients(tensors), torch.empty_like(query), torch.empty_like(positive)
+        (out, normals), grad_query, partition = _gradients(tensors), torch.empty_like(query), torch.empty_like(positive)
         bounds = torch.cat([groups[:, 1], groups.new_tensor([query.size(1)])])
         starts = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks])
         starts[1] += len(masks[0][0])
@@ -294,18 +286,18 @@ class _OneVsAll(torch.autograd.Function):
         width, at_a_time = query.size(2), min(GROUPS_AT_A_TIME, len(groups))
         stride, padded = _round_up(width), _round_up(2 * int(groups[:, 2].max()))
         floats = padded * (stride * (1 + SHARES) + width + 1 + int(groups[:, 3].max()))
-        channels = 0 if out.normals is not None else tensors[1].size(1)
-        normals = None if out.normals is None else query.new_zeros(SHARES, *out.normals.shape)
+        channels = tensors[1].size(1) if normals is None else 0
+        parts = None if normals is None else query.new_zeros(SHARES, *normals.shape)
         native.call(
             "one_vs_all_at_steps",
             *(kind, _formula(kernel, tensors), order, groups, len(groups), masked, starts, query.size(1)),
-            *(torch.tensor(scale), query, positive, partition, grad_query, out.tables, normals, len(kernel[1])),
+            *(torch.tensor(scale), query, positive, partition, grad_query, _addresses(*out), parts, len(kernel[1])),
             *(query.new_empty(at_a_time, floats), at_a_time, floats),
             query.new_empty(SHARES, TILE * 2 * (stride + channels)),
         )
-        if out.normals is not None and normals is not None:
-            out.normals += normals.sum(0)
-        ctx.save_for_backward(grad_query, ((positive - partition).exp() - 1).mul_(scale), *out.values)
+        if normals is not None and parts is not None:
+            normals += parts.sum(0)
+        ctx.save_for_backward(grad_query, ((positive - partition).exp() - 1).mul_(scale), *out)
         return (partition - positive).sum() * scale
 
     @staticmethod
