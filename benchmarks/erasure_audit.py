@@ -35,6 +35,7 @@ from tkg_incremental import LiveGraph
 from tkg_incremental.answers import AnswerEngine
 from tkg_incremental.datasets import WorldLeaders
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.loading import load_model
 from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.timelines import whole_timeline
 from tkg_incremental.ops.answers import SIDES, Side
@@ -138,7 +139,7 @@ def with_new_rows(
     graph: LiveGraph, names: Sequence[str], seed: int, questions: Sequence[Question]
 ) -> tuple[AnswerEngine, Sequence[Question], dict[str, int]]:
     """Arguments of :func:`row_ranks` for a model that gets a row with initial values for each name."""
-    model = graph.load_model()
+    model = load_model(graph)
     size = model.encoder.sizes["entity"]
     model.expand(size + len(names), None, None, make_generator(seed, "audit"))
     return graph.make_engine(model), questions, {name: size + i for i, name in enumerate(names)}
@@ -176,7 +177,7 @@ def erased_graph(
     files["after"] = files_with(folder, names)
     graph = LiveGraph(folder)
     early = [question for question in questions if question.step <= last - 2]
-    model = graph.load_model()
+    model = load_model(graph)
     with torch.no_grad():
         for name, values in vectors.items():
             model.encoder.tables()[name][index] = values

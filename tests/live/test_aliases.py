@@ -55,7 +55,7 @@ def test_file_of_aliases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     aliases.write_text("alias,name\nResearch,R&D\n", encoding="utf-8")
     assert main([*create, "--aliases", str(aliases)]) == 0
     with LiveGraph(tmp_path / "other") as graph:
-        assert graph.folder.store.entity_id("Research") == graph.folder.store.entity_id("R&D")
+        assert graph.folder.store.entities.find("Research") == graph.folder.store.entities.find("R&D")
     aliases.write_text("Research;R&D\n")
     create[1] = str(tmp_path / "third")
     capsys.readouterr()

@@ -80,7 +80,7 @@ def test_the_same_changes_twice(path: Path, tmp_path: Path) -> None:
 
 def _ids(graph: LiveGraph, head: str, rel: str, tail: str) -> tuple[int, int, int]:
     store = graph.folder.store
-    ids = store.entity_id(head), store.relation_id(rel), store.entity_id(tail)
+    ids = store.entities.find(head), store.relations.find(rel), store.entities.find(tail)
     assert None not in ids
     return ids  # type: ignore[return-value]
 
@@ -262,7 +262,7 @@ def test_a_fact_that_ends_and_begins_again_at_one_instant(path: Path) -> None:
     with LiveGraph(path) as graph:
         again = ("leader 0", "leads", "R&D", 101)
         assert graph.update(added=[again], ended=[again]).state == "released"
-        assert [fact[:2] for fact in graph.folder.store.intervals(*_ids(graph, *again[:3]))] == [
+        assert [fact[4:] for fact in graph.folder.store.intervals(*_ids(graph, *again[:3]))] == [
             (100, 101),
             (101, None),
         ]

@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[FactStore]:
 def named(store: FactStore, quads: torch.Tensor) -> set[tuple[str | None, str | None, str | None, int]]:
     """Quads with names and instants."""
     return {
-        (store.entity_names([h])[0], store.relation_names([r])[0], store.entity_names([t])[0], CLOCK.origin + step)
+        (store.entities.of([h])[0], store.relations.of([r])[0], store.entities.of([t])[0], CLOCK.origin + step)
         for h, r, t, step in quads.tolist()
     }
 
@@ -85,7 +85,7 @@ def test_ends_that_were_known_before(store: FactStore) -> None:
 
 
 def test_facts_of_entities(store: FactStore) -> None:
-    bob = store.entity_id("Bob")
+    bob = store.entities.find("Bob")
     assert bob is not None
     quads = named(store, facts_of_entities([bob], store, CLOCK))
     assert {quad[:3] for quad in quads} == {("Bob", "leads", "Sales")}
@@ -101,12 +101,12 @@ def test_timelines(store: FactStore) -> None:
 
     def show(facts: torch.Tensor) -> set[tuple[str | None, str | None, str | None, int, int]]:
         return {
-            (store.entity_names([h])[0], store.relation_names([r])[0], store.entity_names([t])[0], a + 1, b + 1)
+            (store.entities.of([h])[0], store.relations.of([r])[0], store.entities.of([t])[0], a + 1, b + 1)
             for h, r, t, a, b in facts.tolist()
         }
 
     assert show(whole.observed.facts) == rows
-    ended = torch.tensor([[store.entity_id("Ann"), store.relation_id("leads"), store.entity_id("R&D"), 11]])
+    ended = torch.tensor([[store.entities.find("Ann"), store.relations.find("leads"), store.entities.find("R&D"), 11]])
     nothing = ended[:0]
     part = partial_timeline(store, CLOCK, ChangedFacts(nothing, ended, nothing), nothing)
     assert show(part.observed.facts) == {row for row in rows if row[1] == "leads" and row[2] == "R&D"}
@@ -143,7 +143,7 @@ def test_every_quad_of_an_update_counts_the_same(store: FactStore) -> None:
 
 def test_quads_of_entities_without_facts_are_left_out(store: FactStore) -> None:
     with store.transaction():
-        (new,) = store.add_entities(["Zoë"])
+        new = store.entities.add("Zoë")
     timeline = whole_timeline(store, CLOCK)
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
     over = torch.tensor([[new, 0, 1, 11]])

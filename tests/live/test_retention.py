@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from graphs import small_graph, small_tables, state_of
+from graphs import commit, small_graph, small_tables, state_of
 from small_live import make, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live import Change, GraphFolder, SettingsError
-from tkg_incremental.live.retention import ReleaseSettings, prune_releases
+from tkg_incremental.live.retention import prune_releases, read_keep
 from tkg_incremental.report.history import render_history
 
 
@@ -33,7 +33,7 @@ def add_releases(folder: GraphFolder, count: int, rows: int = 40) -> None:
         step, tables = (folder.store.clock or 0) + 1, small_tables(rows)
         tables["entity"][0] = step
         folder.store.record([Change("add", f"new {step}", "leads", "R&D", step)], step, str(step))
-        folder.commit(tables, {"entity": torch.tensor([0])}, clock=step)
+        commit(folder, tables, {"entity": torch.tensor([0])}, clock=step)
 
 
 def folder_with(path: Path, number: int) -> GraphFolder:
@@ -56,13 +56,13 @@ def test_the_newest_releases_stay_with_what_they_build_on(tmp_path: Path) -> Non
                     10 + one if one else small_tables()["entity"][0, 0]
                 )
             # A chain has at most three releases, however few rows change.
-            assert len(folder.releases._table_chain(number)) <= 3
+            assert len(folder.releases.table_chain(number)) <= 3
         assert folder.pruned() == [n for n in range(13) if n not in folder.releases.numbers()]
         assert [release.number for release in folder.store.releases()] == list(range(13))
         oldest = folder.releases.numbers()[0]
-        folder.rollback(oldest)
+        folder.release(oldest)
         assert state_of(folder.store) == states[oldest]
-        folder.rollback(12)
+        folder.release(12)
         assert state_of(folder.store) == states[12]
 
 
@@ -70,10 +70,10 @@ def test_the_current_release_stays_after_a_rollback(tmp_path: Path) -> None:
     with folder_with(tmp_path / "graph", 2) as folder:
         add_releases(folder, 8)
         back = folder.releases.numbers()[-2]
-        folder.rollback(back)
+        folder.release(back)
         add_releases(folder, 1)
         assert folder.releases.manifest(9).parent == back
-        folder.rollback(back)
+        folder.release(back)
         assert back in folder.releases.numbers()
         assert folder.releases.load_release(back)["entity"][0, 0] == 10 + back
         add_releases(folder, 6)
@@ -113,10 +113,10 @@ def test_stopped_while_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         # All twelve build on release 0, so a full one lets them go.
         tables = small_tables(40)
         folder.store.record([Change("add", "x", "leads", "R&D", 23)], 23, "x")
-        folder.commit(tables, None, clock=23)
+        commit(folder, tables, None, clock=23)
         folder.store.record([Change("add", "y", "leads", "R&D", 24)], 24, "y")
         with pytest.raises(Stopped):
-            folder.commit(tables, {}, clock=24)
+            commit(folder, tables, {}, clock=24)
     with GraphFolder(path) as folder:
         assert folder.releases.current() == folder.store.release == 14  # the commit was before
         left = folder.releases.numbers()
@@ -125,7 +125,7 @@ def test_stopped_while_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             folder.releases.load_release(number)
     with GraphFolder(path, write=True) as folder:
         assert list(path.rglob("*.tmp")) == []
-        folder.rollback(14)
+        folder.release(14)
         assert folder.releases.numbers() == [13, 14]
 
 
@@ -144,7 +144,7 @@ def test_wrong_numbers(tmp_path: Path, value: str, said: str) -> None:
     with pytest.raises(SettingsError) as error:
         GraphFolder(tmp_path / "graph")
     assert said in str(error.value)
-    assert ReleaseSettings.from_table({"keep": 2}).keep == 2
+    assert read_keep({"keep": 2}) == 2
 
 
 def test_a_live_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

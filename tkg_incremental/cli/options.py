@@ -72,6 +72,9 @@ class RunOptions:
     seed: int = option(0, "run", "seed of everything random", seed, "N")
     device: str = option("auto", "run", "auto, cpu, cuda or mps", device, "DEVICE")
     checkpoint_every: int = option(10, "run", "epochs between checkpoints; one follows each step, too", positive, "N")
+    exclude_ended: bool = option(
+        False, "run", "rank answers that have ended, by the train facts, behind all others (not for events)", bool
+    )
     base: str | None = option(None, "run", "share the base model between runs: read or write this file", str, "FILE")
 
     dataset: str = option("WorldLeaders", "data", f"a dataset by name: {', '.join(DATASETS)}", one_of(DATASETS))
@@ -221,14 +224,22 @@ class RunOptions:
         positive, "N",
     )  # fmt: skip
     shared_negatives: bool = option(
-        False, "learning", "the facts of a batch share their negatives (models with time in relations only)", bool
-    )
+        False, "learning",
+        "the facts of a batch share their negatives (joint: those of a step, if entities depend on time)", bool,
+    )  # fmt: skip
     patience: int | None = option(
         None, "learning", "epochs to wait for an improvement; 0 for all epochs, as with own facts", whole, "N",
         suited=(5, 20),
     )  # fmt: skip
     lr: float | None = option(None, "learning", "learning rate", float, "X", suited=(5e-3, 1e-3))
+    cooldown: int = option(
+        0, "learning", "epochs at the end in which the learning rate of --protocol joint falls towards zero", whole, "N"
+    )
     batch_size: int = option(2048, "learning", "facts per batch", positive, "N")
+    together: int = option(
+        1, "learning", "facts of one step that are put into a batch together: cheaper if entities depend on time",
+        positive, "N",
+    )  # fmt: skip
     optimizer: str = option(
         "rowwise", "learning", "rowwise: Adam on touched rows; published: dense Adam of the released TIE code; adagrad",
         one_of(("rowwise", "published", "adagrad")),

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from tkg_incremental.live.release_files import read_parts
+from tkg_incremental.live.releases import ReleaseFolder
+from tkg_incremental.live.revisions import begin_revision
 from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.store import FactStore
-from tkg_incremental.live.tensors import read_tensors, write_tensors
+from tkg_incremental.live.tensors import write_tensors
 
 if TYPE_CHECKING:
     from tkg_incremental.live.folder import GraphFolder
@@ -44,9 +47,8 @@ def erase_storage(
         facts: Triples of ids, of which all intervals, versions and changes are removed.
         rows: For each table the rows to set in every release, and their values. Shapes ``[n]`` and ``[n, …]``.
     """
-    if not folder.is_writer:
-        raise StoreError(f"'{folder.path}' was opened for reading (open it with write=True)")
-    names = [name for entity in entities for name in folder.store.all_names(entity)]
+    folder.must_write()
+    names = [name for entity in entities for name in folder.store.entities.all_of(entity)]
     plan = {table: [index.tolist(), values.tolist()] for table, (index, values) in (rows or {}).items()}
     # The names are needed to clear the texts of manifests; they leave the store last.
     erase_from_store(folder.store, entities, facts, plan={"rows": plan, "names": names})
@@ -84,8 +86,7 @@ def erase_from_store(
         connection.execute("DELETE FROM members WHERE facts <= 0")
         connection.executemany("DELETE FROM aliases WHERE kind = 'entity' AND id = ?", [(one,) for one in entities])
         connection.executemany("UPDATE entities SET name = NULL WHERE id = ?", [(one,) for one in entities])
-        # A new revision: a reader's cached durations are of another one.
-        store.begin_revision("erasure")
+        begin_revision(store, "erasure")
         if plan is not None:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('erasing', ?)", (json.dumps(plan),))
 
@@ -114,7 +115,7 @@ def resume_erasure(folder: GraphFolder) -> bool:
     shutil.rmtree(folder.path / "releases" / "rejected", ignore_errors=True)
     (folder.path / "history.html").unlink(missing_ok=True)  # it names entities; `report` writes it again
     for number in folder.releases.numbers():
-        _rewrite_release(folder, number, rows, names)
+        _rewrite_release(folder.releases, number, rows, names)
     with folder.store.transaction() as connection:
         for number, metrics in connection.execute("SELECT number, metrics FROM releases").fetchall():
             text = json.dumps(_cleared(json.loads(metrics), names))
@@ -136,24 +137,19 @@ def _compact(store: FactStore) -> None:
             raise StoreError(f"'{store.path}' is being read; close its readers and finish the erasure")
 
 
-def _rewrite_release(folder: GraphFolder, number: int, rows: Rows, names: Sequence[str]) -> None:
-    place = folder.releases.folder(number)
-    manifest = folder.releases.manifest(number)
-    folder.releases.verify(number)
-    files: dict[str, dict[str, Any]] = {}
-    for old in manifest.files:
-        parts = read_tensors(place / old)
-        changed = [_set_rows(parts, table, index, values) for table, (index, values) in rows.items()]
-        if not any(changed):
-            files[old] = manifest.files[old]
-            continue
+def _rewrite_release(releases: ReleaseFolder, number: int, rows: Rows, names: Sequence[str]) -> None:
+    place, release = releases.folder(number), releases.manifest(number)
+    parts = read_parts(place, release)
+    files = release.files
+    changed = [_set_rows(parts, table, index, values) for table, (index, values) in rows.items()]
+    if any(changed):
         name = f"tables-{secrets.token_hex(4)}.safetensors"
-        files[name] = write_tensors(place / name, parts)
-    metrics, calibration = _cleared(manifest.metrics, names), _cleared(manifest.calibration, names)
-    new = replace(manifest, files=files, metrics=metrics, calibration=calibration)
-    if new != manifest:
+        files = {name: write_tensors(place / name, parts)}
+    metrics, calibration = _cleared(release.metrics, names), _cleared(release.calibration, names)
+    new = replace(release, files=files, metrics=metrics, calibration=calibration)
+    if new != release:
         new.write(place)  # the moment at which the release is the new one
-    for old in set(manifest.files) - set(files):
+    for old in set(release.files) - set(files):
         os.unlink(place / old)
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 
 from tkg_incremental.data.catalog import Catalog
+from tkg_incremental.live.facts import Ints
 from tkg_incremental.live.first_training import measure_first
 from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.importing import import_arrays
+from tkg_incremental.live.importing import NamedFacts, import_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.records import OPEN
 from tkg_incremental.live.serving import ServedGraph
@@ -60,12 +61,11 @@ def import_run(
         "gate": asdict(gate),
     }
     with GraphFolder.create(path, catalog.axis.unit, about) as folder:
-        head, rel, tail, valid_from, valid_to = _facts_of(catalog, last)
         names = catalog.entities.names, catalog.relations.names
-        import_arrays(folder.store, *names, head, rel, tail, valid_from, valid_to, clock=instants.stop - 1)
-        folder.store.add_aliases({a: catalog.entities[catalog.entities.index(a)] for a in catalog.entities.aliases})
-        of_relations = {a: catalog.relations[catalog.relations.index(a)] for a in catalog.relations.aliases}
-        folder.store.add_aliases(of_relations, "relation")
+        named = NamedFacts(catalog.axis.unit, "as in the run", *names, _facts_of(catalog, last))
+        import_facts(folder.store, named, clock=instants.stop - 1)
+        for own, known in ((folder.store.entities, catalog.entities), (folder.store.relations, catalog.relations)):
+            own.add_aliases({alias: known[known.index(alias)] for alias in known.aliases})
     calibration = AnswerCalibration.from_dict(catalog.calibration) if catalog.calibration else None
     with open_graph(path, write=True) as graph:
         store, clock = graph.folder.store, graph.clock
@@ -98,10 +98,10 @@ def _with_steps(model: TKGModel, steps: torch.Tensor, settings: LiveSettings) ->
     return made.eval()
 
 
-def _facts_of(catalog: Catalog, last: int) -> list[np.ndarray]:
-    """Train facts until a step as half-open intervals of instants. A fact that holds at the step has no end."""
+def _facts_of(catalog: Catalog, last: int) -> Ints:
+    """``[5, n]`` train facts until a step as half-open intervals of instants. Those that hold at the step are open."""
     facts = catalog.facts[catalog.facts[:, FIRST] <= last].long().numpy()
     starts, ends = (np.fromiter(instants, np.int64) for instants in (catalog.axis.first, catalog.axis.last))
     is_open = facts[:, LAST] >= last
     valid_to = np.where(is_open, OPEN, ends[np.minimum(facts[:, LAST], last)] + 1)
-    return [*(facts[:, column] for column in (HEAD, REL, TAIL)), starts[facts[:, FIRST]], valid_to]
+    return np.stack([*(facts[:, column] for column in (HEAD, REL, TAIL)), starts[facts[:, FIRST]], valid_to])

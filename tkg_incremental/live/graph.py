@@ -11,13 +11,13 @@ from dataclasses import asdict
 from typing import Any
 
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live.changes import Validation
+from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.first_training import train_first
 from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.importing import import_arrays
+from tkg_incremental.live.importing import import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.proposals import (
     check_date,
@@ -27,7 +27,6 @@ from tkg_incremental.live.proposals import (
     read_changes,
     validate_changes,
 )
-from tkg_incremental.live.reading import read_named_facts
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
@@ -76,15 +75,15 @@ class LiveGraph(ServedGraph):
         """
         found = read_named_facts(facts, unit, read)
         about = {
-            "graph": {"first": int(found.valid_from.min()), "unit_reason": found.unit_reason},
+            "graph": {"first": int(found.facts[3].min()), "unit_reason": found.unit_reason},
             **(settings or LiveSettings()).to_tables(),
             "gate": asdict(gate or GateSettings()),
         }
         folder = GraphFolder.create(path, found.unit, about)
         try:
             with folder:
-                import_arrays(folder.store, found.entities, found.relations, *found[4:])
-                folder.store.add_aliases(aliases or {})
+                import_facts(folder.store, found)
+                folder.store.entities.add_aliases(aliases or {})
         except BaseException:
             shutil.rmtree(folder.path)  # so that the next try finds no half of a graph
             raise
@@ -162,26 +161,24 @@ class LiveGraph(ServedGraph):
             seen = store.find_update(key) if len(found) else None
             is_retry = seen is not None and seen.state == "pending"
             if seen is not None and is_retry:
-                validation = Validation(store.changes(seen.id))
+                validation = ChangeSet(store.changes(seen.id))
             else:
                 validation = validate_changes(
                     store, self.clock, date_changes(found, when), max(last.now, when), self.show
                 )
-            counts = count_changes(validation.accepted)
+            counts = count_changes(validation.changes)
             rejected = tuple(validation.rejected)
             is_same = seen is not None and seen.state == "applied"
-            if is_same and (at is not None or is_dated(found) or not validation.accepted):
+            if is_same and (at is not None or is_dated(found) or not validation.changes):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
             if dry_run:
                 return UpdateReport("valid", self.current, rejected=rejected, **counts)
-            if not is_retry and (validation.accepted or at is not None or not store.updates("pending")):
-                dates = [change.at for change in validation.accepted if change.at is not None]
-                moved = [when] if at is not None or not validation.accepted else []
-                store.record(
-                    validation.accepted, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200]
-                )
+            if not is_retry and (validation.changes or at is not None or not store.updates("pending")):
+                dates = [change.at for change in validation.changes if change.at is not None]
+                moved = [when] if at is not None or not validation.changes else []
+                store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
             report = learn_pending(self, force, begin)
         extra = {"rejected": rejected, "notes": tuple(validation.notes), **counts}
         return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})
@@ -217,8 +214,8 @@ class LiveGraph(ServedGraph):
         with self._writing():
             store = self.folder.store
             ends = [names[0]] if len(names) == 1 else [names[0], names[2]]
-            found = [store.entity_id(name) for name in ends]
-            relation = store.relation_id(names[1]) if len(names) == 3 else 0
+            found = [store.entities.find(name) for name in ends]
+            relation = store.relations.find(names[1]) if len(names) == 3 else 0
             if None in found:
                 raise KeyError(f"no entity is called {ends[found.index(None)]!r}")
             if relation is None:
@@ -226,7 +223,7 @@ class LiveGraph(ServedGraph):
             if self.current is not None:
                 self._check_clock()
             ids = [entity for entity in found if entity is not None]
-            rows, gone = new_rows(self, ids), store.all_names(ids[0])
+            rows, gone = new_rows(self, ids), store.entities.all_of(ids[0])
             if len(ids) == 1:
                 facts = store.neighbours(ids[0])
                 touched = {end for fact in facts for end in (fact.head, fact.tail)} - {ids[0]}
@@ -248,7 +245,7 @@ class LiveGraph(ServedGraph):
             aliases: Aliases with the names they stand for, such as ``{"USA": "United States"}``.
         """
         with self._writing():
-            self.folder.store.add_aliases(aliases)
+            self.folder.store.entities.add_aliases(aliases)
 
     def _check_clock(self) -> None:
         """Whether store and release agree on the last step: an update would be learnt at a wrong one."""
@@ -261,15 +258,9 @@ class LiveGraph(ServedGraph):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Takes the writer lock for a block, if it is not held already."""
-        is_writer = self.folder.is_writer
-        if not is_writer:
-            self.folder.lock()
+        """Takes the writer lock for a block. The next question opens its release again."""
         try:
-            if not is_writer:
-                self.folder.recover()
-            yield
+            with self.folder.writing():
+                yield
         finally:
             self.forget()
-            if not is_writer:
-                self.folder.unlock()

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tkg_incremental.live.changes import Change, ChangeSet, Rejection, Validation
+from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.reading import read_named_facts
+from tkg_incremental.live.importing import read_named_facts
+from tkg_incremental.live.records import Change, Rejection
 from tkg_incremental.live.store import FactStore
 
 Rows = Iterable[tuple[Any, ...]]
@@ -69,7 +70,7 @@ def check_date(clock: GraphClock, at: Any, show: Callable[[int], str]) -> int:
 
 def validate_changes(
     store: FactStore, clock: GraphClock, found: ChangeSet, now: int, show: Callable[[int], str]
-) -> Validation:
+) -> ChangeSet:
     """Which changes fit the store. Dates far after ``now`` do not."""
     limit = _limit(clock, now)
     far = [change for change in found if change.at is not None and change.at > limit]

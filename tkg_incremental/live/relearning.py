@@ -12,6 +12,7 @@ from torch import Tensor
 from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
 from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.loading import load_grown, load_model
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, older_facts, replay_quads, some_quads
 from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.serving import ServedGraph
@@ -26,7 +27,7 @@ def new_rows(graph: ServedGraph, entities: Sequence[int]) -> dict[str, tuple[Ten
     """For each table new values of the rows of entities, as far as there is a model with such rows."""
     if graph.current is None:
         return {}
-    model = graph.load_model()
+    model = load_model(graph)
     index = torch.tensor([entity for entity in entities if entity < model.encoder.sizes["entity"]])
     if not len(index):
         return {}
@@ -41,7 +42,7 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     changed = ChangedFacts(facts_of_entities(entities, store, clock), *torch.empty(2, 0, 4, dtype=torch.long))
     # Names of pending changes have ids already.
     growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = graph.load_grown(clock.num_steps, growth)
+    model, sizes = load_grown(graph, clock.num_steps, growth)
     replay = replay_quads(store, clock, settings.replay, np.random.default_rng(settings.seed))
     static = model.encoder.static_entities
     added = Questions(some_quads(changed.added, graph.gate.sample, settings.seed), store, clock, static)

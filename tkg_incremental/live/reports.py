@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from tkg_incremental.live.changes import Rejection
 from tkg_incremental.live.gate import GateReport
+from tkg_incremental.live.records import Rejection
 
 #: Exit codes of the command line by state.
 EXIT_CODES = {"released": 0, "unchanged": 0, "valid": 0, "rejected": 3, "refused": 4}

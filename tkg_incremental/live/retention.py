@@ -5,34 +5,26 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from dataclasses import dataclass
 from typing import Any
 
 from tkg_incremental.live.manifest import DamagedReleaseError
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.settings import SettingsError, check_table
 
-__all__ = ["ReleaseSettings", "prune_releases"]
+__all__ = ["KEEP", "prune_releases", "read_keep"]
+
+#: Number of releases that stay on disk, unless ``graph.toml`` says another one.
+KEEP = 30
 
 
-@dataclass(frozen=True)
-class ReleaseSettings:
-    """The table ``[releases]`` of ``graph.toml``.
-
-    Args:
-        keep: Number of releases that stay on disk; 0 keeps all. Those that one of them builds on stay, too.
-    """
-
-    keep: int = 30
-
-    def __post_init__(self) -> None:
-        # The last but one must stay: a reader may be about to open it.
-        if self.keep != 0 and self.keep < 2:
-            raise SettingsError(f"keep in [releases] must be 0 or at least 2 (got {self.keep})")
-
-    @classmethod
-    def from_table(cls, table: Any) -> ReleaseSettings:
-        return cls(**check_table("releases", table, cls))
+def read_keep(table: Any) -> int:
+    """The option ``keep`` of the table ``[releases]`` of ``graph.toml``: number of releases that stay on disk; 0 keeps
+    all. Those that one of them builds on stay, too."""
+    keep = int({"keep": KEEP, **check_table("releases", table, {"keep": KEEP})}["keep"])
+    # The last but one must stay: a reader may be about to open it.
+    if keep != 0 and keep < 2:
+        raise SettingsError(f"keep in [releases] must be 0 or at least 2 (got {keep})")
+    return keep
 
 
 def prune_releases(releases: ReleaseFolder, keep: int) -> list[int]:
@@ -48,11 +40,11 @@ def prune_releases(releases: ReleaseFolder, keep: int) -> list[int]:
     Returns:
         Numbers of the removed releases.
     """
-    numbers, current = releases.numbers(), releases.current()
+    numbers = releases.numbers()
     if keep == 0 or len(numbers) <= keep:
         return []
     try:
-        needed = _needed(releases, {*numbers[-keep:], *_lineage(releases, current, keep)})
+        needed = _needed(releases, numbers, keep)
     except DamagedReleaseError:
         return []  # what it builds on is unknown, so nothing is removed
     removed = []
@@ -68,22 +60,20 @@ def prune_releases(releases: ReleaseFolder, keep: int) -> list[int]:
     return removed
 
 
-def _lineage(releases: ReleaseFolder, current: int | None, keep: int) -> list[int]:
-    """The current release and its nearest ancestors: after a rollback these are not the newest ones."""
-    found: list[int] = []
-    while current is not None and len(found) < keep and releases.folder(current).exists():
-        found.append(current)
-        current = releases.manifest(current).parent
-    return found
-
-
-def _needed(releases: ReleaseFolder, kept: set[int]) -> set[int]:
-    """Releases and those that they build on, back to one with whole tables."""
+def _needed(releases: ReleaseFolder, numbers: list[int], keep: int) -> set[int]:
+    """The newest releases, the current one with its nearest ancestors, and all that these build on."""
+    kept, number = set(numbers[-keep:]), releases.current()
+    for _ in range(keep):  # after a rollback these are not the newest ones
+        if number is None or number not in numbers:
+            break
+        kept.add(number)
+        number = releases.manifest(number).parent
     needed: set[int] = set()
     for number in kept:
-        while number not in needed:
-            needed.add(number)
-            manifest = releases.manifest(number)
-            if not manifest.full and manifest.parent is not None:
-                number = manifest.parent
+        for release in releases.lineage(number):
+            if release.number in needed:
+                break
+            needed.add(release.number)
+            if release.full:
+                break
     return needed

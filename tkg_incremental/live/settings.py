@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
@@ -41,22 +42,22 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read '{path}': {error}") from error
 
 
-def check_table(name: str, table: Any, kind: type[Any]) -> dict[str, Any]:
+def check_table(name: str, table: Any, options: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """The values of a table, if each is an option and has the type of its default.
 
     Args:
         name: Name of the table.
         table: What the file has under this name.
-        kind: A dataclass whose fields with a scalar default are the options.
+        options: The options with their defaults, or a dataclass whose fields with a scalar default are the options.
 
     Raises:
         SettingsError: With the option, what was expected and what came.
     """
     if not isinstance(table, dict):
         raise SettingsError(f"[{name}] must be a table (got {table!r})")
-    defaults: dict[str, Any] = {
-        field.name: field.default for field in fields(kind) if isinstance(field.default, (int, float, str))
-    }
+    if isinstance(options, type):
+        options = {each.name: each.default for each in fields(options)}
+    defaults: dict[str, Any] = {key: value for key, value in options.items() if isinstance(value, (int, float, str))}
     for key, value in table.items():
         if key not in defaults:
             raise SettingsError(f"[{name}] has no option {key!r} (expected one of {', '.join(sorted(defaults))})")
@@ -87,22 +88,11 @@ def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _key(key: str) -> str:
-    plain = key and all(c.isascii() and (c.isalnum() or c in "-_") for c in key)
-    return key if plain else _text(key)
-
-
-def _text(value: str) -> str:
-    # JSON's escapes are TOML's, but TOML has DEL escaped and no pairs of surrogates.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key, key)
 
 
 def _value(key: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
-    if isinstance(value, str):
-        return _text(value)
-    raise SettingsError(f"setting '{key}' must be a number, a string or a truth value (got {value!r})")
+    if not isinstance(value, (bool, int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
+        raise SettingsError(f"setting '{key}' must be a finite number, a string or a truth value (got {value!r})")
+    # JSON's scalars are TOML's, but TOML has DEL escaped and no pairs of surrogates.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

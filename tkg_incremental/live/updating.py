@@ -22,6 +22,7 @@ from tkg_incremental.live.gate import (
     neighbours,
 )
 from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.loading import load_grown
 from tkg_incremental.live.proposals import count_changes
 from tkg_incremental.live.quads import (
     ChangedFacts,
@@ -64,7 +65,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     before, clock, number = graph.clock, graph.pending_clock, len(store.releases())
     changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
     growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = graph.load_grown(clock.num_steps, growth)
+    model, sizes = load_grown(graph, clock.num_steps, growth)
     static = model.encoder.static_entities
     sample = older_facts(store, before, gate.sample, settings.seed)
     first_before = Questions(sample, store, before, static).ranks(model).view(2, len(sample)) <= 1
@@ -139,7 +140,7 @@ def _changed(changes: Sequence[Change], store: FactStore, before: GraphClock, cl
 def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
     """``[n]`` entities of retracted facts that have no other facts."""
     names = {name for change in changes if change.op == "retract" for name in (change.head, change.tail)}
-    ids = sorted({entity for name in names if (entity := store.entity_id(name)) is not None})
+    ids = sorted({entity for name in names if (entity := store.entities.find(name)) is not None})
     return torch.tensor([entity for entity in ids if not store.neighbours(entity)], dtype=torch.long)
 
 

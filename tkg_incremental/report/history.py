@@ -16,7 +16,8 @@ from tkg_incremental.report.times import answers_through_time
 from tkg_incremental.storage import atomic_write
 
 if TYPE_CHECKING:
-    from tkg_incremental.live.records import Change, Release
+    from tkg_incremental.live.manifest import Release
+    from tkg_incremental.live.records import Change
     from tkg_incremental.live.serving import ServedGraph
 
 # Figures of a release: title, axis, what it says.

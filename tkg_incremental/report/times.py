@@ -55,8 +55,8 @@ def choose_questions(graph: ServedGraph, count: int = _QUESTIONS) -> list[Asked]
     found: list[tuple[int, int, int, Asked]] = []
     for given, asked in (("tail", "head"), ("head", "tail")):
         rows = store.connection.execute(_CHANGING.format(given=given, asked=asked), (_FACTS,)).fetchall()
-        names = store.entity_names([row[0] for row in rows])
-        relations = store.relation_names([row[1] for row in rows])
+        names = store.entities.of([row[0] for row in rows])
+        relations = store.relations.of([row[1] for row in rows])
         for (_, rel, answers, now), name, relation in zip(rows, names, relations, strict=True):
             if name and relation:
                 question = Asked(None, relation, name) if given == "tail" else Asked(name, relation, None)

@@ -68,7 +68,7 @@ class StepLearner:
         self._weights, self.optimizer = self._make_optimizer(partial(is_known_before, timeline, time))
         self.context = TrainingContext(timeline, time, model, self._weights.previous)
         self.loader = TKGLoader(
-            timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last
+            timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last, settings.together
         )
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
@@ -116,6 +116,8 @@ class StepLearner:
     def run_epoch(self) -> dict[str, float]:
         """Trains one epoch; returns its mean losses by name and the validation metric."""
         begin = clock.perf_counter()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.lr_at(self.epoch)
         losses = self._train()
         self.seconds.append(clock.perf_counter() - begin)
         self.epoch += 1
