@@ -160,6 +160,7 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert exit_.value.code == 0
         text = capsys.readouterr().out
         assert "examples:" in text
+        assert max(map(len, text.splitlines())) <= 101  # the width of a code block in the documentation
         assert f"  tkg-incremental {name}" in text
         assert "--debug" not in text
 

@@ -139,7 +139,9 @@ def test_metrics_that_are_not_there_are_left_out(run: Any) -> None:
     for step in state["steps"]:
         for name in ("DF@10", "RRD"):
             step[name] = None
-    assert "mean –" in Outline(render_report(Result.from_dict(state))).text
+    page = render_report(Result.from_dict(state))
+    assert 'id="metric-c-10"' in page
+    assert 'id="metric-rrd"' not in page
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

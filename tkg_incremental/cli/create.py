@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """
 Make a live graph of a file of facts: a folder with a fact store and a model that knows every fact.
-`update` then applies each day's changes. The settings are in graph.toml, to be edited. With --from-run,
-the model and the train facts of a run that `train` made are taken over instead.
+`update` then applies each day's changes. The settings are in graph.toml, to be edited. With
+--from-run, the model and the train facts of a run that `train` made are taken over instead.
 """
 EXAMPLES = """
 tkg-incremental create graphs/company --facts facts.csv --unit day
-tkg-incremental create graphs/company --facts facts.csv --columns head=Employee,rel=Role,tail=Team,start=From
+tkg-incremental create graphs/company --facts facts.csv --columns head=Employee,rel=Role,tail=Team
 tkg-incremental create graphs/leaders --from-run runs/demo
 """
 SETTINGS = ("name", "hidden_channels", "epochs", "seed")

@@ -27,7 +27,7 @@ facts of the run's dataset.
 EXAMPLES = """
 tkg-incremental evaluate runs/demo
 tkg-incremental evaluate runs/demo --split val --json
-tkg-incremental evaluate runs/mine --facts train.tsv --test new.tsv    # other facts about the same names
+tkg-incremental evaluate runs/mine --facts train.tsv --test new.tsv    # other facts, same names
 """
 
 

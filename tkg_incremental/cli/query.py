@@ -21,8 +21,8 @@ Answers: TypeAlias = "dict[str, tuple[str, list[Answer]]]"
 
 DESCRIPTION = """
 Ask a trained model what completes a fact at a given time: "?" marks the head, the tail or the
-relation that is asked for. Only the folder of the run or graph is needed. An unknown name gets the nearest known ones.
-Known answers come first, with the time since when they hold.
+relation that is asked for. Only the folder of the run or graph is needed. Known answers come first,
+with the time since when they hold. For an unknown name, the nearest known ones are printed.
 """
 EXAMPLES = """
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2021 -k 5

@@ -15,11 +15,13 @@ function show() {
     const row = body.insertRow();
     row.className = kind;
     cell(row, name, "");
-    cell(row, probability, "n");
-    const bar = document.createElement("i");
-    bar.className = "bar";
-    bar.style.width = probability || "0";
-    cell(row, "", "").append(bar);
+    if (data.calibrated) {
+      cell(row, probability, "n");
+      const bar = document.createElement("i");
+      bar.className = "bar";
+      bar.style.width = probability || "0";
+      cell(row, "", "").append(bar);
+    }
     cell(row, known, "");
   }
 }
