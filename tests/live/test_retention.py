@@ -16,7 +16,7 @@ from small_live import make, succession
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live import Change, GraphFolder, SettingsError
-from tkg_incremental.live.retention import prune_releases, read_keep
+from tkg_incremental.live.settings import read_keep
 from tkg_incremental.report.history import render_history
 
 
@@ -109,7 +109,7 @@ def test_stopped_while_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         original(place, *args, **kwargs)
 
     with GraphFolder(path, write=True) as folder, monkeypatch.context() as patch:
-        patch.setattr(f"tkg_incremental.live.retention.{'os' if moment == 'rename' else 'shutil'}.{moment}", stop)
+        patch.setattr(f"tkg_incremental.live.releases.{'os' if moment == 'rename' else 'shutil'}.{moment}", stop)
         # All twelve build on release 0, so a full one lets them go.
         tables = small_tables(40)
         folder.store.record([Change("add", "x", "leads", "R&D", 23)], 23, "x")
@@ -133,7 +133,8 @@ def test_nothing_is_removed_if_a_manifest_is_damaged(tmp_path: Path) -> None:
     with folder_with(tmp_path / "graph", 0) as folder:
         add_releases(folder, 5)
         (folder.releases.folder(4) / "manifest.json").write_text("{")
-        assert prune_releases(folder.releases, 2) == []
+        folder.releases.keep = 2
+        folder.releases.prune()
         assert folder.releases.numbers() == [0, 1, 2, 3, 4, 5]
 
 

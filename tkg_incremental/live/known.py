@@ -12,8 +12,6 @@ from tkg_incremental.live.facts import FactTable, read_array
 from tkg_incremental.live.records import Fact
 from tkg_incremental.ops.answers import Side
 
-__all__ = ["StoreFacts"]
-
 # Facts of a relation that its usual number of answers is estimated from.
 _SAMPLE = 5_000
 # Stretches of ids that a sample of a type is taken from.

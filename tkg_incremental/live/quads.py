@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.facts import sample_quads
 from tkg_incremental.live.records import OPEN, Change
-from tkg_incremental.live.sampling import sample_quads
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.seeding import make_generator

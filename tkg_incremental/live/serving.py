@@ -165,8 +165,7 @@ class ServedGraph:
         elif isinstance(as_of, int):
             revision = store.revision_of(as_of)
         else:
-            revision = store.revision_at(recorded_instant(as_of))
-            number = store.release_at(revision)
+            revision, number = store.state_at(recorded_instant(as_of))
             if number is None:
                 raise ValueError(f"as_of must not be before the first release (got {as_of!r})")
         is_past, key = revision is not None, (number, revision)
@@ -214,14 +213,7 @@ class ServedGraph:
     def rescaled(
         self, calibration: AnswerCalibration | None, model: TKGModel, clock: GraphClock, quads: Tensor
     ) -> AnswerCalibration | None:
-        """A calibration with the unit of another model's scores.
-
-        Args:
-            calibration: The calibration.
-            model: The model.
-            clock: Its time axis.
-            quads: ``[n, 4]`` known facts.
-        """
+        """A calibration with the unit of another model's scores, measured on known facts ``[n, 4]``."""
         if calibration is None or not len(quads):
             return calibration
         return replace(calibration, unit=score_unit(self.make_engine(model, clock), quads))
