@@ -51,7 +51,7 @@ def test_known_answers(store: FactStore) -> None:
 
 
 def test_facts_that_begin_after_the_last_step(store: FactStore) -> None:
-    facts, works = StoreFacts(store, GraphClock(1, 4, "day")), store.relation_id("works in")
+    facts, works = StoreFacts(store, GraphClock(1, 4, "day")), store.relations.find("works in")
     ann, research = ids(store, "Ann", "R&D")
     assert works is not None
     assert facts.intervals(ann, works, research) == [Interval(0, 2), Interval(5, None)]
