@@ -9,7 +9,7 @@ import pytest
 from graphs import import_rows, small_store
 
 from tkg_incremental.answers.facts import FactsOfQuestion, Interval
-from tkg_incremental.live import FactStore, import_facts
+from tkg_incremental.live import FactStore
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
 
@@ -60,7 +60,7 @@ def test_facts_that_begin_after_the_last_step(store: FactStore) -> None:
 
 def test_events_may_happen_again(tmp_path: Path) -> None:
     with FactStore.create(tmp_path / "facts.db", "day") as store:
-        import_facts(store, [("Ann", "visits", "R&D", 3, 4), ("Bob", "visits", "R&D", 5, 6)], clock=10)
+        import_rows(store, [("Ann", "visits", "R&D", 3, 4), ("Bob", "visits", "R&D", 5, 6)], clock=10)
         assert not StoreFacts(store, CLOCK).is_closed(0)
 
 

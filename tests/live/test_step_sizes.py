@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[FactStore]:
 def test_every_fact_of_a_row_counts(store: FactStore) -> None:
     model = QUICK.make_model(6, 3, CLOCK.num_steps)
     learnt = {"entity": 5, "relation": 4, "time": 10}
-    names = store.entity_names(range(5))
+    names = store.entities.of(range(5))
     sums = InitialSums(model, learnt, [0, 1, 5], store, 0.5)
     counts = [0.5 * sum(name in (head, tail) for head, _, tail, *_ in FACTS) for name in names]
     found = sums("entity_vectors", torch.arange(6)).flatten().tolist()
