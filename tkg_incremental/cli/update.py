@@ -11,8 +11,8 @@ from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_
 
 DESCRIPTION = """
 Apply changes to a live graph: validate them, learn them, and release the model if it passes the
-gate. A file has the columns op (add, end or retract), head, rel, tail and at. Without a file, changes
-that are pending are learnt again; if there are none, the clock moves and nothing else.
+gate. A file has the columns op (add, end or retract), head, rel, tail and at. Without a file,
+changes that are pending are learnt again; if there are none, the clock moves and nothing else.
 
 exit codes: 0 released, 3 lines were rejected and nothing was applied, 4 refused by the gate: the
 release before goes on answering, and the changes are part of the next update.

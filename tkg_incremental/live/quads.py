@@ -106,6 +106,20 @@ def replay_quads(store: FactStore, clock: GraphClock, size: int, rng: np.random.
     return torch.from_numpy(quads)
 
 
+def replay_of_entities(
+    entities: Iterable[int], store: FactStore, clock: GraphClock, size: int, rng: np.random.Generator
+) -> Tensor:
+    """``[n, 4]`` at most ``size`` facts of entities, each at a random step of its interval."""
+    facts = sorted({f for entity in entities for f in store.neighbours(entity) if f.valid_from <= clock.now})
+    quads = []
+    for place in rng.permutation(len(facts))[:size].tolist():
+        fact = facts[place]
+        last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
+        step = int(rng.integers(clock.step(fact.valid_from), last, endpoint=True))
+        quads.append((fact.head, fact.rel, fact.tail, step))
+    return torch.tensor(quads, dtype=torch.long).view(-1, 4)
+
+
 def older_facts(store: FactStore, clock: GraphClock, size: int, seed: int) -> Tensor:
     """A sample of (fact, step) pairs for the gate, half of them of the last step and half of all steps."""
     past = replay_quads(store, clock, 4 * size, np.random.default_rng(seed))

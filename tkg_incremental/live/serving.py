@@ -80,7 +80,7 @@ class ServedGraph:
         only: str | None = None,
         as_of: Any = None,
     ) -> list[Answer]:
-        """The ``k`` best answers, known facts first.
+        """The ``k`` best answers: known facts, then predictions, then facts that are known to be over.
 
         Args:
             head: Name; :obj:`None` if it is asked for.
@@ -100,7 +100,7 @@ class ServedGraph:
             when = engine.axis.labels[-1] if at is None else at
             while True:
                 found = engine.query(head, rel, tail, when, asked, any_type)
-                chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
+                chosen = [answer for answer in found if only in (None, answer.kind)]
                 # Known answers come first: those that are predicted may need a longer list.
                 if only != "predicted" or len(chosen) >= k or len(found) < asked:
                     return Answers(chosen[:k])

@@ -7,7 +7,8 @@ from models.encoders.common import check_all, make, rows
 from tkg_incremental.models.encoders import CalendarEncoder
 from tkg_incremental.models.encoders.calendar import calendar_of
 
-DATES = [[2014, 12, 28], [2014, 12, 29], [2014, 12, 30], [2014, 12, 31], [2015, 1, 1], [2015, 1, 2], [2015, 1, 3]]
+# Years since the first, months and days.
+DATES = [[0, 12, 28], [0, 12, 29], [0, 12, 30], [0, 12, 31], [1, 1, 1], [1, 1, 2], [1, 1, 3]]
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
@@ -39,7 +40,7 @@ def test_contract(share: float) -> None:
 def test_the_calendar_grows() -> None:
     encoder = make(CalendarEncoder, first_date="2014-12-28")
     encoder.expand(num_steps=9)
-    assert encoder.calendar[7:].tolist() == [[2015, 1, 4], [2015, 1, 5]]  # type: ignore[index]
+    assert encoder.calendar[7:].tolist() == [[1, 1, 4], [1, 1, 5]]  # type: ignore[index]
 
 
 def test_calendars() -> None:

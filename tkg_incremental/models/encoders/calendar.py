@@ -21,7 +21,8 @@ class CalendarEncoder(Encoder):
     Completion" <https://arxiv.org/abs/1907.03143>`_ paper.
 
     Each half of an entity's vector has :math:`\gamma d / 2` temporal channels, followed by static ones. A temporal
-    channel is the sum of one sine each of the year, the month and the day of step :math:`t`:
+    channel is the sum of one sine each of the year, the month and the day of step :math:`t`. Years are counted from
+    the first one: a frequency that is multiplied by 2014 could hardly be learnt.
 
     .. math::
         \mathbf{z}^t_i[n] = \sum_{c \in \{\text{year}, \text{month}, \text{day}\}}
@@ -68,7 +69,7 @@ class CalendarEncoder(Encoder):
         if max_frequency is not None and not 0 < max_frequency <= math.pi:
             raise ValueError(f"max_frequency must lie in (0, π] (got {max_frequency})")
         self.first_date, self.unit = first_date, unit
-        self.register_buffer("calendar", calendar_of(first_date, num_steps, unit), persistent=False)
+        self.register_buffer("calendar", self._calendar(num_steps), persistent=False)
         width = self.temporal_channels
         self.add_table("entity_vectors", "entity", hidden_channels - width)
         for part in ("year", "month", "day"):
@@ -115,8 +116,12 @@ class CalendarEncoder(Encoder):
         generator: torch.Generator | None = None,
     ) -> None:
         super().expand(num_entities, num_relations, num_steps, generator)
-        calendar = calendar_of(self.first_date, self.sizes["time"], self.unit)
-        self.calendar = calendar.to(self.calendar.device)
+        self.calendar = self._calendar(self.sizes["time"]).to(self.calendar.device)
+
+    def _calendar(self, num_steps: int) -> Tensor:
+        """Years since the first, month and day of each step, ``[num_steps, 3]``."""
+        dates = calendar_of(self.first_date, num_steps, self.unit)
+        return dates - dates[:1] * torch.tensor([1, 0, 0])
 
     def _swing(self, part: str, index: Tensor, when: Tensor) -> Tensor:
         amplitude, frequency, phase = self._tables(part, index)

@@ -70,20 +70,3 @@ def check_even(hidden_channels: int) -> None:
     """Complex vectors have a real and an imaginary half."""
     if hidden_channels < 2 or hidden_channels % 2:
         raise ValueError(f"hidden_channels must be even and at least 2 for complex vectors (got {hidden_channels})")
-
-
-def complex_product(a: Tensor, b: Tensor) -> Tensor:
-    r"""The element-wise product of complex vectors whose first half is real and whose second half is imaginary.
-
-    Args:
-        a: ``[*, d]``.
-        b: ``[*, d]``; ``a`` and ``b`` broadcast.
-
-    Returns:
-        ``[*, d]``.
-
-    >>> complex_product(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 + 4i)
-    tensor([-5., 10.])
-    """
-    (a_re, a_im), (b_re, b_im) = a.chunk(2, dim=-1), b.chunk(2, dim=-1)
-    return torch.cat([a_re * b_re - a_im * b_im, a_re * b_im + a_im * b_re], dim=-1)

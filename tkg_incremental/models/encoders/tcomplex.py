@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from tkg_incremental.models.encoders.static import StaticEncoder, complex_product
+from tkg_incremental.models.encoders.static import StaticEncoder
+from tkg_incremental.ops.complex_numbers import complex_product
 
 
 class TComplExEncoder(StaticEncoder):

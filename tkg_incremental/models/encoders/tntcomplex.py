@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from tkg_incremental.models.encoders.static import StaticEncoder, complex_product
+from tkg_incremental.models.encoders.static import StaticEncoder
+from tkg_incremental.ops.complex_numbers import complex_product
 
 
 class TNTComplExEncoder(StaticEncoder):
@@ -30,6 +31,7 @@ class TNTComplExEncoder(StaticEncoder):
         ("time_vectors", "time"),
     )
     is_complex = True
+    num_products = 2
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         temporal, static = self.relation_factors(index, time)

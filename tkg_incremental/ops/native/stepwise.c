@@ -53,7 +53,7 @@ FOR_EVERY_CPU
 static void vectors_of(const struct formula *by, const int64_t *rows, int64_t s, int64_t count, float *out) {
     for (int64_t u = 0; u < count; ++u) {
         if (u + AHEAD < count) fetch_rows(by, rows[u + AHEAD]);
-        write_vector(by, rows[u], s, out + u * by->width);
+        write_vector(by, rows[u], s, out + u * by->width, 0);
     }
 }
 
@@ -142,7 +142,7 @@ static void gradients_of_row(int64_t kind, const struct formula *by, const struc
     float weight[AT_ONCE];
     for (int64_t from = 0; from < count;) {
         const int64_t s = of->step_of[taken[from].query];
-        if (kind == L1) write_vector(by, row, s, z);
+        if (kind == L1) write_vector(by, row, s, z, 0);
         memset(g, 0, sizeof(float) * (size_t)width);
         for (int64_t some = AT_ONCE; some == AT_ONCE && from < count; from += some) {
             for (some = 0; some < AT_ONCE && from + some < count && of->step_of[taken[from + some].query] == s; ++some)
@@ -151,7 +151,7 @@ static void gradients_of_row(int64_t kind, const struct formula *by, const struc
                 prefetch_whole_row(query + taken[k].query * width, width);
             add_gradient_of_scores(kind, z, query, owner, weight, some, width, g);
         }
-        add_vector_gradient(by, row, s, g, out, normals + s * width);
+        add_vector_gradient(by, row, s, g, out, normals + s * width, 0);
     }
 }
 
