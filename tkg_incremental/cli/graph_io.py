@@ -64,8 +64,10 @@ def bad_data() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         try:
             yield
-        except (KeyError, ValueError) as error:
+        except KeyError as error:  # its text is the quoted name
             raise BadDataError(str(error.args[0]) if error.args else repr(error)) from error
+        except ValueError as error:
+            raise BadDataError(str(error)) from error
         finally:
             for text in dict.fromkeys(str(note.message) for note in notes if note.category is UserWarning):
                 print(f"note: {printable(text)}", file=sys.stderr)

@@ -116,6 +116,7 @@ class LiveGraph(ServedGraph):
         ended: Iterable[tuple[Any, ...]] = (),
         retracted: Iterable[tuple[Any, ...]] = (),
         full: Any = None,
+        read: ReadOptions | None = None,
         at: Any = None,
         dry_run: bool = False,
         force: bool = False,
@@ -132,6 +133,7 @@ class LiveGraph(ServedGraph):
             ended: Facts that no longer hold from ``at`` on.
             retracted: Facts that were never true.
             full: A new full export instead of changes: the differences are the changes.
+            read: How the full export is read; its columns may have names of their own.
             at: When changes without a date of their own take effect; by default the step after the last one.
             dry_run: Only validate.
             force: Release even if the gate refuses, as long as all numbers are finite.
@@ -144,7 +146,7 @@ class LiveGraph(ServedGraph):
             store, last = self.folder.store, self.pending_clock
             when = last.now + 1 if at is None else proposals.check_date(last, at, self.show)
             given = {"add": added, "end": ended, "retract": retracted}
-            found = proposals.read_changes(store, self.clock, changes, given, full, when)
+            found = proposals.read_changes(store, self.clock, changes, given, full, when, read)
             # Changes without a date are the same changes whenever they are applied, as far as they still fit.
             key = (found if at is None else proposals.date_changes(found, when)).content_hash
             seen = store.find_update(key) if len(found) else None

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tkg_incremental.answers import Answer, AnswerEngine
     from tkg_incremental.live.serving import ServedGraph
 
-# Questions, steps and answers of the slider: 8 × 60 questions take about a second on a small graph.
-_QUESTIONS, _STEPS, _ANSWERS = 8, 60, 5
+# Questions, steps and answers of the slider: 8 × 100 questions take a second or two on a small graph.
+_QUESTIONS, _STEPS, _ANSWERS = 8, 100, 5
 # A graph with more entities gets fewer steps.
 _LARGE, _FEW_STEPS = 20_000, 12
 # The latest facts, among which questions are looked for.
