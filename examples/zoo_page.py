@@ -32,9 +32,14 @@ def describe(options: dict[str, Any]) -> str:
     joint = options["protocol"] == "joint"
     names = {"hidden_channels": "width", "base_epochs": "epochs" if joint else "base epochs", "n3": "N3"}
     names |= {"optimizer": "optimizer", "lr": "rate", "batch_size": "batch", "base_negatives": "negatives"}
-    if not joint:
+    if joint:
+        names |= {"together": "together", "cooldown": "cooldown", "dropout": "dropout", "weight_decay": "L2"}
+        names |= {"temporal_share": "temporal share", "smoothness": "smoothness"}
+    else:
         names |= {"epochs": "epochs", "contrast": "contrast", "unlikelihood": "unlikelihood", "replay": "replay"}
     shown = {label: options[name] for name, label in names.items() if options.get(name)}
+    if shown.get("together") == 1:
+        del shown["together"]
     text = ", ".join(
         f"{label} {value:,}" if isinstance(value, int) else f"{label} {value}" for label, value in shown.items()
     )

@@ -55,8 +55,6 @@ class Encoder(nn.Module):
     formula_tables: tuple[str, ...] = ()
     #: Power of the moduli in the nuclear norm and in the temporal smoothness.
     penalty_power = 3
-    #: Number of products that the score is a sum of: the ends are factors of each.
-    num_products = 1
     #: Whether the rows of a new step start as a copy of the last step's rows.
     copies_last_step = False
 
@@ -84,8 +82,7 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def relation_factors(self, index: Tensor, time: Tensor) -> list[Tensor]:
-        """The vectors of relations and steps that the nuclear norm penalizes, factors of the products that the score is
-        a sum of."""
+        """The relation vectors that the nuclear norm penalizes: one per product that the score is a sum of."""
         return [self.relation(index, time)]
 
     def encode_known(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:

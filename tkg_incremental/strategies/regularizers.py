@@ -41,12 +41,13 @@ class N3(Term):
                 continue
             rel, time = part.quads[:, REL], part.quads[:, TIME]
             share = part.weight * part.total
-            # Both directions: two queries of each quad.
-            total = total + 2 * encoder.num_products * nuclear_norm(part.ends, power) * share
+            ends = nuclear_norm(part.ends, power)
             sides = SIDES if model.reciprocal else SIDES[:1]
             for side in sides:
                 relations = encoder.relation_factors(model.relation_rows(rel, side), time)
-                total = total + 2 / len(sides) * nuclear_norm(relations, power) * share
+                # The score is a sum of one product per relation factor, and the ends are factors of each.
+                penalty = len(relations) * ends + nuclear_norm(relations, power)
+                total = total + 2 / len(sides) * penalty * share
             count += part.total
         return {"N3": self.weight * total / max(1, count)}
 
@@ -86,7 +87,7 @@ def nuclear_norm(factors: Sequence[Tensor], p: int = 3) -> Tensor:
 
     The factors of TComplEx are the head, the relation at the step, :math:`\mathbf{r} \odot \boldsymbol{\tau}_t`, and
     the tail. Those of TNTComplEx are the head, both parts of the relation, and the tail; as the score is a sum of two
-    products, the ends count twice. ChronoR has four: head, relation and step, rotation, and tail.
+    products, the ends count twice.
 
     Args:
         factors: Each ``[B, d]``; the first half is the real part, the second half the imaginary part.

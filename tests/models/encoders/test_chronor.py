@@ -16,8 +16,6 @@ def test_formula(share: float, channels: int) -> None:
     found = encoder.relation(torch.tensor([0, 1, 1]), torch.tensor([0, 3, 6]))
     for row, r, t in zip(found.tolist(), [0, 1, 1], [0, 3, 6], strict=True):
         assert row == pytest.approx(to_real(times(relations[r] + steps[t], rotations[r])))
-    factors = encoder.relation_factors(torch.tensor([1]), torch.tensor([3]))  # type: ignore[operator]
-    assert [to_complex(factor[0].tolist()) for factor in factors] == [relations[1] + steps[3], rotations[1]]
 
 
 def test_contract() -> None:

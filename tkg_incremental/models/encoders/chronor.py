@@ -21,8 +21,9 @@ class ChronoREncoder(StaticEncoder):
     All vectors are complex: the first half is the real part, the second half the imaginary part. The concatenation
     :math:`\Vert` is one of complex vectors.
 
-    The score is a product of four factors, and penalties are fourth powers of their moduli, as in the paper: those of
-    :math:`[\mathbf{r} \,\Vert\, \boldsymbol{\tau}_t]`, of :math:`\mathbf{r}_2` and of both ends.
+    The paper penalises fourth powers of the moduli, of the factors and of the differences between steps. Here they are
+    third powers, as for TComplEx, unless :attr:`penalty_power` is set to 4: weights of the penalties can then be
+    compared between models.
 
     Args:
         num_entities: Number of entities.
@@ -35,7 +36,6 @@ class ChronoREncoder(StaticEncoder):
     """
 
     is_complex = True
-    penalty_power = 4
 
     def __init__(
         self,
@@ -62,11 +62,8 @@ class ChronoREncoder(StaticEncoder):
         self.add_table("time_vectors", "time", 2 * temporal)
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
-        both, rotation = self.relation_factors(index, time)
-        return complex_product(both, rotation)
-
-    def relation_factors(self, index: Tensor, time: Tensor) -> list[Tensor]:
         index, time = torch.broadcast_tensors(index, time)
         r_re, r_im = self.rows("relation_vectors", index).chunk(2, dim=-1)
         t_re, t_im = self.rows("time_vectors", time).chunk(2, dim=-1)
-        return [torch.cat([r_re, t_re, r_im, t_im], dim=-1), self.rows("rotations", index)]
+        both = torch.cat([r_re, t_re, r_im, t_im], dim=-1)
+        return complex_product(both, self.rows("rotations", index))

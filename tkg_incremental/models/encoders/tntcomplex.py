@@ -31,7 +31,6 @@ class TNTComplExEncoder(StaticEncoder):
         ("time_vectors", "time"),
     )
     is_complex = True
-    num_products = 2
 
     def relation(self, index: Tensor, time: Tensor) -> Tensor:
         temporal, static = self.relation_factors(index, time)
