@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from killed_process import kill_at
+from runs import nameless
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.communicator import Communicator
@@ -76,7 +77,7 @@ def _metrics(communicator: Communicator) -> dict[str, Any]:
     dataset = graph()
     timeline = dataset.timeline
     for name, kind in MODELS.items():
-        model = kind.from_dataset(dataset, 32)
+        model = nameless(kind.from_dataset(dataset, 32))
         randomize(model, seed=1)
         for per_query in (False, True):
             evaluator = Evaluator(timeline, per_query=per_query, communicator=communicator)
@@ -130,7 +131,7 @@ def losses(communicator: Communicator) -> dict[str, Any]:
     """The losses of 20 consecutive batches, each the mean over the processes, and the weights after them."""
     dataset, found = graph(), {}
     for kind, name, optimizer, options in CASES:
-        model, strategy = MODELS[kind].from_dataset(dataset, 8), strategies()[name]
+        model, strategy = nameless(MODELS[kind].from_dataset(dataset, 8)), strategies()[name]
         settings = TrainerSettings(
             LearningSettings(batch_size=33, optimizer=optimizer, **options),
             negative_pool=None if optimizer == "published" else 40,
@@ -166,7 +167,7 @@ def runs(communicator: Communicator) -> dict[str, Any]:
     for optimizer in ("rowwise", "published"):
         settings = TrainerSettings(LearningSettings(epochs=2, batch_size=40, optimizer=optimizer))
         trainer = IncrementalTrainer(
-            DE.from_dataset(dataset, 8),
+            nameless(DE.from_dataset(dataset, 8)),
             dataset,
             TIE(negatives=5, replay=ReplayOptions(size=40, negatives=3)),
             settings=settings,
@@ -315,7 +316,7 @@ def sharded(communicator: Communicator) -> dict[str, Any]:
             "metrics": metrics,
             "alpha": alpha,
             "ranks": vars(ranks),
-            "rows here": len(next(iter(model.encoder.tables("entity").values()))),
+            "rows here": len(next(iter(model.tables("entity").values()))),
         }
     model = shard_entities(lambda: DE(*sizes), communicator)
     trainer = IncrementalTrainer(
@@ -348,8 +349,8 @@ def counts(communicator: Communicator) -> dict[str, Any]:
 
 def whole(model: TKGModel, communicator: Communicator) -> dict[str, torch.Tensor]:
     """All tables, concatenated from the parts of the processes."""
-    parts = {name: communicator.gather(table.detach()) for name, table in model.encoder.tables("entity").items()}
-    others = {name: table.detach().clone() for name, table in model.encoder.tables().items() if name not in parts}
+    parts = {name: communicator.gather(table.detach()) for name, table in model.tables("entity").items()}
+    others = {name: table.detach().clone() for name, table in model.tables().items() if name not in parts}
     return {**others, **{name: torch.cat(rows) for name, rows in parts.items()}}
 
 
@@ -438,7 +439,7 @@ def interrupted(communicator: Communicator) -> dict[str, Any]:
     folder = Path(os.environ["TASK_FOLDER"])
     dataset = SyntheticTKG(num_entities=20, num_steps=7, added_per_step=10)
     trainer = IncrementalTrainer(
-        DE.from_dataset(dataset, 8),
+        nameless(DE.from_dataset(dataset, 8)),
         dataset,
         TIE(negatives=5, replay=ReplayOptions(size=40, negatives=3)),
         run_dir=folder / ("whole" if communicator.size == 1 else "run"),

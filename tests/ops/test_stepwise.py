@@ -64,7 +64,7 @@ def in_torch(model: TKGModel, terms: list[TermBatch], pool: CandidatePool) -> Fo
 @pytest.mark.parametrize("name", MODELS)
 def test_sampled(name: str, shared: bool, stride: int, sparse: bool) -> None:
     model = make(name)
-    model.encoder.sparse_gradients = sparse
+    model.sparse_gradients = sparse
     assert StepwiseVectors.can_encode(model)
     sampler, generator = NegativeSampler(LINE, CandidatePool(LINE, stride)), torch.Generator().manual_seed(1)
     # One term of many steps and few lists, and one of a single step with many.
@@ -81,7 +81,7 @@ def test_sampled(name: str, shared: bool, stride: int, sparse: bool) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_one_vs_all(name: str, sparse: bool) -> None:
     model = make(name)
-    model.encoder.sparse_gradients = sparse
+    model.sparse_gradients = sparse
     terms, pool = [TermBatch(QUADS), TermBatch(LINE.observed.at(3))], CandidatePool(LINE)
     wanted = in_torch(model, terms, pool)
     for found, want in zip(loss_and_gradients(model, terms, pool), wanted, strict=True):
@@ -100,7 +100,7 @@ def test_same_bits_with_any_number_of_threads(name: str, one_vs_all: bool) -> No
             encoded = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms[0]
             assert encoded is not None
             scores = encoded.one_vs_all_loss() if one_vs_all else encoded.logits()
-            table = model.encoder.get_parameter("entity_vectors")
+            table = model.get_parameter("entity_vectors")
             found.append((scores, torch.autograd.grad(scores.square().sum(), table)[0]))
     finally:
         torch.set_num_threads(before)
@@ -142,9 +142,9 @@ def test_a_use_without_gradient_changes_nothing() -> None:
     assert second is not None
     first.logits()  # hands the tables on, and is not part of the loss
     second.logits().sum().backward()
-    found = model.encoder.get_parameter("entity_vectors").grad
+    found = model.get_parameter("entity_vectors").grad
     model.zero_grad()
     (alone,) = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms
     assert alone is not None
     alone.logits().sum().backward()
-    torch.testing.assert_close(found, model.encoder.get_parameter("entity_vectors").grad)
+    torch.testing.assert_close(found, model.get_parameter("entity_vectors").grad)

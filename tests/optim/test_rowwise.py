@@ -137,8 +137,8 @@ def test_only_touched_rows_move(kind: Kind, name: str, weight_decay: float, spar
     quads = torch.tensor([(0, 0, 1, 1), (3, 1, 3, 2), (1, 0, 3, 2)])
     touched = {"entity": [0, 1, 3], "relation": [0, 1], "time": [1, 2]}
     model = small_model(name, 30, 3, 4)
-    model.encoder.sparse_gradients = sparse
-    tables = model.encoder.tables()
+    model.sparse_gradients = sparse
+    tables = model.tables()
     before = {table: values.detach().clone() for table, values in tables.items()}
     optimizer = kind(tables, 0.05, weight_decay=weight_decay, anchor_weight=0.1)
     for _ in range(3):
@@ -146,10 +146,10 @@ def test_only_touched_rows_move(kind: Kind, name: str, weight_decay: float, spar
         model(quads).square().sum().backward()
         optimizer.step()
         for table, index in optimizer.touched.items():
-            assert sorted(index.tolist()) == touched[model.encoder.axes[table]]
+            assert sorted(index.tolist()) == touched[model.axes[table]]
     for table, values in tables.items():
         moved = (values != before[table]).any(1).nonzero().flatten().tolist()
-        assert moved == touched[model.encoder.axes[table]]
+        assert moved == touched[model.axes[table]]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -69,7 +69,7 @@ class EncodedTerm:
     @cached_property
     def relation(self) -> Tensor:
         """Vectors of the relations, ``[B, d]``."""
-        return self.model.relation_vectors(self.quads[:, REL], self.quads[:, TIME], "tail")
+        return self.model.encode_relation(self.quads[:, REL], self.quads[:, TIME], "tail")
 
     @cached_property
     def query(self) -> Tensor:
