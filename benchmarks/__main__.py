@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the names")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that all benchmarks run")
     parser.add_argument("--large", action="store_true", help="also a live graph of a million entities, half an hour")
-    parser.add_argument("--threads", type=int, help="threads of torch; its default if not given")
+    parser.add_argument("--threads", type=int, help="threads of torch; with one, CPU seconds are measured")
     parser.add_argument("--root", default="data", help="folder of the datasets")
     parser.add_argument(
         "--json", type=Path, help=f"file for the results; by default {report.RESULTS.name} for a whole run"
@@ -64,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
+        os.environ["OMP_NUM_THREADS"] = str(options.threads)
     lab = Lab(options.root, options.quick, options.threads, options.large)
     about = machine.describe(lab.threads, kept)
     print("\n".join(f"{name}: {value}" for name, value in about.items()), end="\n\n")

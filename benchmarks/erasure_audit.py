@@ -33,8 +33,10 @@ import torch
 from benchmarks.live_accuracy import Facts, create, named_facts
 from tkg_incremental import LiveGraph
 from tkg_incremental.answers import AnswerEngine
+from tkg_incremental.answers.facts import FactsOfQuestion
 from tkg_incremental.datasets import WorldLeaders
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.loading import load_model
 from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.timelines import whole_timeline
 from tkg_incremental.ops.answers import SIDES, Side
@@ -104,7 +106,7 @@ def row_ranks(
     ranks = []
     for answer, rel_name, given_name, side, step in questions:
         given, rel, row = engine.entities.index(given_name), engine.relations.index(rel_name), rows[answer]
-        known = torch.tensor([*facts.known_answers(given, rel, side, step), row])
+        known = torch.tensor([*FactsOfQuestion.at(facts, given, rel, side, step).known, row])
         members = everything if any_type else facts.type_members(rel, side)
         others = members[~torch.isin(members, known)]
         scores = engine.scores(given, rel, side, step, torch.cat([torch.tensor([row]), others]))
@@ -138,7 +140,7 @@ def with_new_rows(
     graph: LiveGraph, names: Sequence[str], seed: int, questions: Sequence[Question]
 ) -> tuple[AnswerEngine, Sequence[Question], dict[str, int]]:
     """Arguments of :func:`row_ranks` for a model that gets a row with initial values for each name."""
-    model = graph.load_model()
+    model = load_model(graph)
     size = model.encoder.sizes["entity"]
     model.expand(size + len(names), None, None, make_generator(seed, "audit"))
     return graph.make_engine(model), questions, {name: size + i for i, name in enumerate(names)}
@@ -176,7 +178,7 @@ def erased_graph(
     files["after"] = files_with(folder, names)
     graph = LiveGraph(folder)
     early = [question for question in questions if question.step <= last - 2]
-    model = graph.load_model()
+    model = load_model(graph)
     with torch.no_grad():
         for name, values in vectors.items():
             model.encoder.tables()[name][index] = values

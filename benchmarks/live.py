@@ -63,12 +63,12 @@ def write_changes(graph: Path, path: Path, changed: int = CHANGED) -> None:
         rows = store.connection.execute("SELECT head, rel, tail FROM facts WHERE valid_to IS NULL").fetchall()
         ended = {rows[i] for i in rng.choice(len(rows), 2 * changed, replace=False)}
         for head, rel, tail in sorted(ended)[:changed]:
-            names = (*store.entity_names([head]), *store.relation_names([rel]), *store.entity_names([tail]))
+            names = (*store.entities.of([head]), *store.relations.of([rel]), *store.entities.of([tail]))
             table.writerow(["end", *names, at])
         for i in range(changed):
             head = f"new entity {i}" if i < changed // 8 else f"entity {int(rng.integers(store.num_entities))}"
             tail = int(rng.integers(store.num_entities))
-            name = store.entity_names([tail])[0]
+            name = store.entities.of([tail])[0]
             table.writerow(["add", head, f"relation {i % RELATIONS}", name, at])
 
 

@@ -101,7 +101,7 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     store, clock = graph.folder.store, graph.clock
     assert store.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert graph.current == graph.folder.releases.current()
-    names = store.entity_names(range(store.num_entities)), store.relation_names(range(store.num_relations))
+    names = store.entities.of(range(store.num_entities)), store.relations.of(range(store.num_relations))
     columns = (column.tolist() for column in store.facts_arrays()[1:])
     stored = {
         (names[0][h], names[1][r], names[0][t], a, None if b >= 2**62 else b)

@@ -27,9 +27,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = "--hidden-channels 16 --base-epochs 1 --epochs 1 --negatives 20 --replay-negatives 20"
     assert main(["train", "--run-dir", str(folder / "runs" / "demo"), *small.split(" ")]) == 0
     (folder / "leaders.csv").write_text(FACTS, encoding="utf-8")
-    assert (
-        main(["create", str(folder / "graphs" / "demo"), "--facts", str(folder / "leaders.csv"), "--epochs", "1"]) == 0
-    )
+    (folder / "aliases.csv").write_text("alias,name\nUSA,United States\n", encoding="utf-8")
+    create = ["create", folder / "graphs" / "demo", "--facts", folder / "leaders.csv"]
+    assert main([*map(str, create), "--aliases", str(folder / "aliases.csv"), "--epochs", "1"]) == 0
     return folder
 
 

@@ -55,9 +55,10 @@ def test_what_cannot_become_a_graph(tmp_path: Path, capsys: pytest.CaptureFixtur
     create = ["create", str(tmp_path / "graph"), "--from-run"]
     assert main([*create, "nowhere"]) == 3
     assert "there is no run folder 'nowhere'" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main([*create, "nowhere", "--model", "DE"])
-    assert "--model is about --facts" in capsys.readouterr().err
+    for flag in (["--model", "DE"], ["--unit", "day"], ["--dayfirst"], ["--seed", "1"], ["--no-train"]):
+        with pytest.raises(SystemExit, match="2"):
+            main([*create, "nowhere", *flag])
+        assert f"{flag[0]} goes with --facts; a run has its own" in capsys.readouterr().err
     assert not (tmp_path / "graph").exists()
 
 

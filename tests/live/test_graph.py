@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_live import FIRST, QUICK, make, succession
+from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.settings import read_settings, write_settings
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("live")
-    make(folder).close()
-    return folder / "graph"
-
-
-@pytest.fixture
-def path(template: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(template, tmp_path / "graph"))
 
 
 def edit(path: Path, table: str, **values: float) -> None:
@@ -80,7 +67,7 @@ def test_the_same_changes_twice(path: Path, tmp_path: Path) -> None:
 
 def _ids(graph: LiveGraph, head: str, rel: str, tail: str) -> tuple[int, int, int]:
     store = graph.folder.store
-    ids = store.entity_id(head), store.relation_id(rel), store.entity_id(tail)
+    ids = store.entities.find(head), store.relations.find(rel), store.entities.find(tail)
     assert None not in ids
     return ids  # type: ignore[return-value]
 
@@ -262,7 +249,7 @@ def test_a_fact_that_ends_and_begins_again_at_one_instant(path: Path) -> None:
     with LiveGraph(path) as graph:
         again = ("leader 0", "leads", "R&D", 101)
         assert graph.update(added=[again], ended=[again]).state == "released"
-        assert [fact[:2] for fact in graph.folder.store.intervals(*_ids(graph, *again[:3]))] == [
+        assert [fact[4:] for fact in graph.folder.store.intervals(*_ids(graph, *again[:3]))] == [
             (100, 101),
             (101, None),
         ]

@@ -53,7 +53,7 @@ class Plain(Term):
         return {}
 
 
-def loader_of(views: list[Tensor | LazyQuads | None], batch_size: int, seed: int = 0, **options: bool) -> TKGLoader:
+def loader_of(views: list[Tensor | LazyQuads | None], batch_size: int, seed: int = 0, **options: int) -> TKGLoader:
     terms = [Plain(quads) for quads in views]
     return TKGLoader(TIMELINE, 5, terms, NegativeSampler(TIMELINE), seeded(seed), batch_size, **options)
 
@@ -65,10 +65,10 @@ def sizes_of(epoch: list[TKGBatch]) -> list[list[int]]:
 VIEWS = st.lists(st.one_of(st.none(), st.integers(0, 30)), min_size=1, max_size=4)
 
 
-@given(VIEWS, st.integers(1, 12), st.integers(0, 3), st.booleans())
-def test_an_epoch(sizes: list[int | None], batch_size: int, seed: int, short_last: bool) -> None:
+@given(VIEWS, st.integers(1, 12), st.integers(0, 3), st.booleans(), st.integers(1, 4))
+def test_an_epoch(sizes: list[int | None], batch_size: int, seed: int, short_last: bool, together: int) -> None:
     views = [None if size is None else numbered(size) for size in sizes]
-    loader = loader_of(views, batch_size, seed, short_last=short_last)  # type: ignore[arg-type]
+    loader = loader_of(views, batch_size, seed, short_last=short_last, together=together)  # type: ignore[arg-type]
     epoch = list(loader)
     total = sum(size or 0 for size in sizes)
     assert loader.num_quads == total
@@ -105,6 +105,19 @@ def test_batches_of_equal_size() -> None:
     # Four terms of three quads and two batches: the terms with two quads alternate.
     assert sizes_of(list(loader_of([numbered(3)] * 4, 6))) == [[2, 1, 2, 1], [1, 2, 1, 2]]
     assert [len(batch) for batch in loader_of([numbered(10)], 6)] == [5, 5]
+
+
+@pytest.mark.parametrize("virtual", [False, True])
+def test_batches_of_few_steps(virtual: bool) -> None:
+    facts = [(e, 0, e, e % 9, e % 9) for e in range(36)]
+    view = LazyQuads(facts_tensor(facts)) if virtual else torch.tensor([fact[:4] for fact in facts])
+    for together, steps in ((4, 1), (2, 2), (8, 1)):
+        loader = loader_of([view], 4, together=together)
+        epochs = [[term.quads[:, [0, 3]].tolist() for batch in loader for term in batch] for _ in range(2)]
+        for epoch in epochs:
+            assert sorted(quad for batch in epoch for quad in batch) == [[e, e % 9] for e in range(36)]
+            assert max(len({time for _, time in batch}) for batch in epoch) == steps
+        assert epochs[0] != epochs[1]  # other groups in another order
 
 
 def test_virtual_quads() -> None:

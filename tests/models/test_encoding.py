@@ -16,7 +16,7 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import ZOO, TKGModel
-from tkg_incremental.models.batch_vectors import PairTable, PoolTable, ends_of, pair_keys
+from tkg_incremental.models.batch_vectors import ends_of, pair_keys, table_of_pairs, table_of_pool
 from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import compare
@@ -244,12 +244,12 @@ def test_replay_takes_the_vectors_of_a_frozen_model_once(monkeypatch: pytest.Mon
 
 def test_tables() -> None:
     vectors = torch.arange(8.0)[:, None]
-    pairs = PairTable(vectors, torch.tensor([1, 4, 5, 9]), 4)
-    assert pairs.places(torch.tensor([[1, 0], [2, 2]]), torch.tensor([1, 1])).rows.tolist() == [[2, 0], [3, 3]]
+    _, find = table_of_pairs(vectors, torch.tensor([1, 4, 5, 9]), 4)
+    assert find(torch.tensor([[1, 0], [2, 2]]), torch.tensor([1, 1])).tolist() == [[2, 0], [3, 3]]
     pool = CandidatePool(make_timeline([(0, 0, 2, 0)], num_entities=4, num_relations=1, num_steps=2), 2)
-    table = PoolTable(vectors, torch.tensor([0, 5]), pool)
+    _, find = table_of_pool(vectors, torch.tensor([0, 5]), pool.position)
     assert pool.entities.tolist() == [0, 1]
-    assert table.places(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])).rows.tolist() == [[0, 1], [6, 5]]
+    assert find(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])).tolist() == [[0, 1], [6, 5]]
 
 
 def test_keys_and_ends() -> None:

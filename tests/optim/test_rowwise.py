@@ -1,6 +1,7 @@
 import copy
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,6 +60,26 @@ def test_adagrad_is_dense_adagrad(tables: Tables, max_norm: float | None) -> Non
     wanted = reference(tables, TORCH[RowAdagrad], max_norm, *losses)
     update(tables, RowAdagrad(tables, 0.05, max_norm=max_norm), *losses)
     assert_same(tables, wanted, rtol=1e-9)
+
+
+def test_rows_of_adagrad_have_sums_of_their_own(tables: Tables) -> None:
+    losses = [some_rows(1, 4), some_rows(0), everything, some_rows(4)]
+    before = copy_of(tables)
+    sums = {0: 0.3, 1: 2.0, 4: torch.inf}
+
+    def initial_sums(name: str, rows: Tensor) -> Tensor:
+        return torch.tensor([[sums.get(row, 0.0)] for row in rows.tolist()])
+
+    optimizer = RowAdagrad(tables, 0.05, max_norm=None, initial_sums=initial_sums)
+    update(tables, optimizer, *losses)
+    assert all(4 not in rows for rows in optimizer.rows.moved().values())
+    for row, value in sums.items():
+        make = partial(torch.optim.Adagrad, lr=0.05, initial_accumulator_value=0.0 if value == torch.inf else value)
+        wanted = reference(before, make, None, *losses)
+        for name, table in tables.items():
+            expected = before[name] if value == torch.inf else wanted[name]
+            rows = slice(row, row + 1)  # not every table has a row 4
+            torch.testing.assert_close(table[rows], expected[rows], rtol=1e-6, atol=1e-8)
 
 
 def test_adam_of_each_row_is_adam_of_its_own_updates(tables: Tables) -> None:

@@ -6,6 +6,7 @@ from timelines import make_timeline
 from torch import Tensor
 
 from tkg_incremental.data import Timeline
+from tkg_incremental.models import ChronoR, TComplEx, TNTComplEx
 from tkg_incremental.strategies import N3, CrossEntropy, DeletedFacts, TemporalSmoothness
 from tkg_incremental.strategies.regularizers import nuclear_norm, temporal_smoothness
 
@@ -30,6 +31,19 @@ def test_n3_of_all_terms(timeline: Timeline, name: str, negatives: int) -> None:
     wanted = 0.3 * 2 * nuclear_norm(factors)
     assert loss.item() == pytest.approx(wanted.item())
     assert_same_gradients(lesson.model, loss, wanted)
+
+
+@pytest.mark.parametrize(("kind", "products"), [(TComplEx, 1), (TNTComplEx, 2), (ChronoR, 1)])
+def test_n3_of_models_with_time_in_relations(timeline: Timeline, kind: type, products: int) -> None:
+    """The ends are factors of each product; the other factors are those of the encoder."""
+    lesson, quads = Lesson(timeline, 2), timeline.observed.quads()[:7]
+    lesson.context.model = lesson.model = model = kind(6, 1, 3, hidden_channels=8, reciprocal=True)
+    loss = lesson.losses([CrossEntropy(), N3(0.3)], lesson.batch([CrossEntropy(), N3(0.3)], [quads, None]))["N3"]
+    head, rel, tail, time = quads.unbind(1)
+    ends = nuclear_norm([model.encoder.entity(head, time), model.encoder.entity(tail, time)])
+    factors = [each for way in (0, 1) for each in model.encoder.relation_factors(2 * rel + way, time)]
+    wanted = 0.3 * (2 * products * ends + nuclear_norm(factors))
+    assert loss.item() == pytest.approx(wanted.item())
 
 
 def test_smoothness_up_to_the_step(timeline: Timeline) -> None:

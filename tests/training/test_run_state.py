@@ -36,6 +36,15 @@ class NoEpochs(Callback):
         raise AssertionError("the base model was there already")
 
 
+def test_ended_facts_in_fingerprints(dataset: SyntheticTKG) -> None:
+    with_, without = (trainer_for(dataset, small("ft")) for _ in range(2))
+    with_.evaluator.exclude_ended = True
+    # The base model is validated in the same way as the steps.
+    for fingerprint, names in ((base_fingerprint, {"base"}), (run_fingerprint, {"base", "evaluator"})):
+        found, other = fingerprint(with_), fingerprint(without)
+        assert {name for name in found if found[name] != other[name]} == names
+
+
 def test_a_base_model_is_shared(dataset: SyntheticTKG, tmp_path: Path) -> None:
     base = tmp_path / "base.pt"
     first = trainer_for(dataset, small("ft"))

@@ -85,3 +85,11 @@ def test_regularizers() -> None:
 def test_precision(autocast: str | None, dtype: torch.dtype) -> None:
     with LearningSettings(autocast=autocast).precision(torch.device("cpu")):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
+
+
+def test_the_learning_rate_cools_down() -> None:
+    settings = LearningSettings(epochs=5, lr=0.3, cooldown=2)
+    assert [settings.lr_at(epoch) for epoch in range(5)] == pytest.approx([0.3, 0.3, 0.3, 0.2, 0.1])
+    assert [LearningSettings(epochs=2, lr=0.3).lr_at(epoch) for epoch in range(2)] == [0.3, 0.3]
+    with pytest.raises(ValueError, match=r"cooldown must lie in 0 … 5, the epochs \(got 6\)"):
+        LearningSettings(epochs=5, cooldown=6)

@@ -132,6 +132,15 @@ def test_metrics_are_those_of_the_model(dataset: SyntheticTKG) -> None:
     assert last["label"] == "9"
 
 
+def test_early_stopping_excludes_what_the_metrics_exclude(dataset: SyntheticTKG) -> None:
+    evaluator = Evaluator(dataset.timeline, window=3, exclude_ended=True)
+    trainer = IncrementalTrainer(
+        DE.from_dataset(dataset, hidden_channels=4), dataset, small("ft"), device="cpu", evaluator=evaluator
+    )
+    assert (trainer.validator.split, trainer.validator.window, trainer.validator.exclude_ended) == ("val", 3, True)
+    assert trainer.result.exclude_ended
+
+
 def test_files(dataset: SyntheticTKG, tmp_path: Path) -> None:
     trainer = run(dataset, small("ft"), run_dir=tmp_path / "run", seed=3)
     written = json.loads((tmp_path / "run" / "metrics.json").read_text())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """
 Write the vectors of a model, and the names of their rows:
 
-  embeddings.safetensors or embeddings.npz   the tables; csv and parquet: one file per table, with names
+  embeddings.safetensors or embeddings.npz   the tables; csv, parquet: a file per table, with names
   tables.tsv      what the rows of each table stand for: entities, relations or steps
   entities.tsv    id, name, first step of every entity: row 0 of a table is id 0
   relations.tsv   id, name of every relation

@@ -26,7 +26,8 @@ class TKGLoader:
     """Yields the batches of one epoch each time it is iterated over.
 
     Quads are drawn uniformly over the epoch, then sorted by time inside a batch, so that kernels find neighbours in the
-    cache. Every term gets its share of each batch.
+    cache. Every term gets its share of each batch. With ``together``, groups of so many quads
+    of one step are drawn instead: where the vectors of entities depend on time, those of a few steps cost little.
 
     Args:
         timeline: The graph.
@@ -36,6 +37,7 @@ class TKGLoader:
         generator: Source of all randomness.
         batch_size: Maximum number of quads per batch, over all terms together.
         short_last: Fill every batch but the last, as the released TIE code does, instead of batches of equal size.
+        together: Number of quads of one step that are put into a batch together.
     """
 
     def __init__(
@@ -47,9 +49,10 @@ class TKGLoader:
         generator: torch.Generator,
         batch_size: int = 2048,
         short_last: bool = False,
+        together: int = 1,
     ) -> None:
         self.timeline, self.time, self.terms, self.sampler = timeline, time, terms, sampler
-        self.generator, self.batch_size, self.short_last = generator, batch_size, short_last
+        self.generator, self.batch_size, self.short_last, self.together = generator, batch_size, short_last, together
         self.views: list[Quads | None] = [
             None if term.view is None else term.view.select(timeline, time, generator) for term in terms
         ]
@@ -74,8 +77,8 @@ class TKGLoader:
         parts = [None if quads is None else self._shuffle(quads, sizes) for quads, sizes in self._sizes()]
         for batch in range(len(self)):
             terms = [
-                None if part is None or quads is None else self._draw(term, quads, part[batch])
-                for term, quads, part in zip(self.terms, self.views, parts, strict=True)
+                None if part is None else self._draw(term, *part[batch])
+                for term, part in zip(self.terms, parts, strict=True)
             ]
             yield TKGBatch(terms, self.sampler.pool)
 
@@ -106,13 +109,31 @@ class TKGLoader:
         parts = [torch.bincount(part, minlength=len(counts)) for part in term.split(self.batch_size)]
         return torch.stack(parts, 1).tolist()
 
-    def _shuffle(self, quads: Quads, sizes: list[int]) -> Sequence[Tensor]:
-        return torch.randperm(len(quads), generator=self.generator, device=quads.device).split(sizes)
+    def _shuffle(self, quads: Quads, sizes: list[int]) -> list[tuple[Quads, Tensor]]:
+        """The quads of each batch: where to take them from, and which."""
+        order = torch.randperm(len(quads), generator=self.generator, device=quads.device)
+        if self.together > 1:
+            quads = self._take(quads, order)
+            order = self._shuffle_groups(quads[:, TIME])
+        return [(quads, index) for index in order.split(sizes)]
+
+    def _shuffle_groups(self, time: Tensor) -> Tensor:
+        """An order of quads in which groups of :attr:`together` quads of one step are neighbours, ``[N] → [N]``."""
+        order = torch.argsort(time, stable=True)
+        _, step, counts = torch.unique_consecutive(time[order], return_inverse=True, return_counts=True)
+        place = torch.arange(len(order), device=time.device) - (counts.cumsum(0) - counts)[step]
+        groups = -(-counts // self.together)
+        group = (groups.cumsum(0) - groups)[step] + place // self.together
+        rank = torch.randperm(int(groups.sum()), generator=self.generator, device=time.device)
+        return order[torch.argsort(rank[group], stable=True)]
+
+    def _take(self, quads: Quads, index: Tensor) -> Tensor:
+        return quads[index] if isinstance(quads, Tensor) else quads.take(index, self.generator)
 
     def _draw(self, term: Term, quads: Quads, index: Tensor) -> TermBatch | None:
         if not len(index):
             return None
-        chosen = quads[index] if isinstance(quads, Tensor) else quads.take(index, self.generator)
+        chosen = self._take(quads, index)
         chosen = chosen[torch.argsort(chosen[:, TIME], stable=True)]
         return TermBatch(chosen, term.draw(chosen, self.sampler, self.generator))
 

@@ -30,7 +30,8 @@ class CalendarDE(TKGModel):
     DE-ComplEx.
 
     Each half of an entity's vector has :math:`\gamma d / 2` temporal channels, followed by static ones. A temporal
-    channel is the sum of one sine each of the year, the month and the day of step :math:`t`:
+    channel is the sum of one sine each of the year, the month and the day of step :math:`t`. Years are counted from
+    the first one: a frequency that is multiplied by 2014 could hardly be learnt.
 
     .. math::
         \mathbf{z}^t_i[n] = \sum_{c \in \{\text{year}, \text{month}, \text{day}\}}
@@ -84,7 +85,7 @@ class CalendarDE(TKGModel):
             )
         check_frequency(max_frequency)
         self.first_date, self.unit = first_date, unit
-        self.register_buffer("calendar", calendar_of(first_date, num_steps, unit), persistent=False)
+        self.register_buffer("calendar", self._calendar(num_steps), persistent=False)
         self.add_table("entity_vectors", "entity", hidden_channels - width)
         for part in PARTS:
             bound = None if part == "year" else max_frequency
@@ -131,8 +132,12 @@ class CalendarDE(TKGModel):
 
     def expand_tables(self, sizes: dict[Axis, int | None], generator: torch.Generator | None = None) -> None:
         super().expand_tables(sizes, generator)
-        calendar = calendar_of(self.first_date, self.sizes["time"], self.unit)
-        self.calendar = calendar.to(self.calendar.device)
+        self.calendar = self._calendar(self.sizes["time"]).to(self.calendar.device)
+
+    def _calendar(self, num_steps: int) -> Tensor:
+        """Years since the first, month and day of each step, ``[num_steps, 3]``."""
+        dates = calendar_of(self.first_date, num_steps, self.unit)
+        return dates - dates[:1] * torch.tensor([1, 0, 0])
 
     def _tables_of(self, part: str, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         amplitude, frequency, phase = (

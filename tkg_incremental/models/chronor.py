@@ -5,7 +5,8 @@ from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import ComplEx
-from tkg_incremental.models.halves import complex_product, join_halves
+from tkg_incremental.models.halves import join_halves
+from tkg_incremental.ops.complex_numbers import complex_product
 
 
 class ChronoR(TKGModel):

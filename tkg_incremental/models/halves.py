@@ -17,20 +17,3 @@ def join_halves(a: Tensor, b: Tensor) -> Tensor:
     """The first half of each, then the second half of each: ``[*, a], [*, b] → [*, a + b]``."""
     (a_1, a_2), (b_1, b_2) = halves(a), halves(b)
     return torch.cat([a_1, b_1, a_2, b_2], dim=-1)
-
-
-def complex_product(a: Tensor, b: Tensor) -> Tensor:
-    r"""The element-wise product of complex vectors whose first half is real and whose second half is imaginary.
-
-    Args:
-        a: ``[*, d]``.
-        b: ``[*, d]``; ``a`` and ``b`` broadcast.
-
-    Returns:
-        ``[*, d]``.
-
-    >>> complex_product(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 + 4i)
-    tensor([-5., 10.])
-    """
-    (a_re, a_im), (b_re, b_im) = halves(a), halves(b)
-    return torch.cat([a_re * b_re - a_im * b_im, a_re * b_im + a_im * b_re], dim=-1)

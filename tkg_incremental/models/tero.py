@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
@@ -50,7 +51,11 @@ class TeRo(TKGModel):
         self.reset_parameters(seed)
 
     def entity(self, index: Tensor, time: Tensor) -> Tensor:
-        return _rotate(self.rows("entity_vectors", index), self.rows("angles", time))
+        # One sine for each step: there are many entities at each.
+        steps, place = torch.unique(time, return_inverse=True)
+        angles = self.rows("angles", steps)
+        vectors = self.rows("entity_vectors", index)
+        return _turn(vectors, F.embedding(place, angles.cos()), F.embedding(place, angles.sin()))
 
     def encode_steps(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
         # One angle a step instead of one an entity and step: few sines, and they broadcast.
@@ -61,5 +66,9 @@ class TeRo(TKGModel):
 
 
 def _rotate(vectors: Tensor, angles: Tensor) -> Tensor:
-    (re, im), cos, sin = halves(vectors), angles.cos(), angles.sin()
+    return _turn(vectors, angles.cos(), angles.sin())
+
+
+def _turn(vectors: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    re, im = halves(vectors)
     return torch.cat([re * cos - im * sin, re * sin + im * cos], dim=-1)

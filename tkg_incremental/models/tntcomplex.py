@@ -4,7 +4,7 @@ from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import ComplEx
-from tkg_incremental.models.halves import complex_product
+from tkg_incremental.ops.complex_numbers import complex_product
 
 
 class TNTComplEx(TKGModel):

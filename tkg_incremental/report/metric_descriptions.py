@@ -88,4 +88,5 @@ LOSSES = {
     "contrast": "current facts against the facts they replaced",
     "unlikelihood": "deleted facts without a successor",
     "val C@10": "validation: % of questions with the answer among the first 10",
+    "val MRR": "validation: mean reciprocal rank, in %",
 }

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops.answers import REL, SIDES, TIME
+from tkg_incremental.ops.complex_numbers import sum_of_moduli
 from tkg_incremental.strategies.context import TrainingContext
 from tkg_incremental.strategies.terms import Losses, Term, check_weight
 
@@ -37,15 +38,15 @@ class N3(Term):
         for part in context.batch.terms:
             if part is None:
                 continue
-            ends = torch.cat(part.ends)
             rel, time = part.quads[:, REL], part.quads[:, TIME]
             share = part.weight * part.total
-            for side in SIDES if model.reciprocal else SIDES[:1]:
+            ends = nuclear_norm(part.ends, power)
+            sides = SIDES if model.reciprocal else SIDES[:1]
+            for side in sides:
                 relations = model.relation_factors(model.relation_rows(rel, side), time)
                 # The score is a sum of one product per relation factor, and the ends are factors of each.
-                directions = 1 if model.reciprocal else 2
-                total = total + directions * len(relations) * nuclear_norm([ends], power) * 2 * share
-                total = total + directions * nuclear_norm(relations, power) * share
+                penalty = len(relations) * ends + nuclear_norm(relations, power)
+                total = total + 2 / len(sides) * penalty * share
             count += part.total
         return {"N3": self.weight * total / max(1, count)}
 
@@ -95,7 +96,7 @@ def nuclear_norm(factors: Sequence[Tensor], p: int = 3) -> Tensor:
     """
     if not factors:
         raise ValueError("factors must not be empty")
-    return torch.stack([_moduli_to(factor, p).sum() / len(factor) for factor in factors]).sum()
+    return torch.stack([sum_of_moduli(factor, p) / len(factor) for factor in factors]).sum()
 
 
 def temporal_smoothness(table: Tensor, p: int = 3) -> Tensor:
@@ -115,20 +116,4 @@ def temporal_smoothness(table: Tensor, p: int = 3) -> Tensor:
     """
     if len(table) < 2:
         return table.new_zeros(())
-    return _moduli_to(table[1:] - table[:-1], p).sum() / (len(table) - 1)
-
-
-def _moduli_to(x: Tensor, p: int) -> Tensor:
-    """Moduli of complex channels to a power, ``[*, d] → [*, d / 2]``."""
-    if p < 2:
-        raise ValueError(f"p must be at least 2 (got {p})")
-    if x.size(-1) % 2:
-        raise ValueError(f"complex vectors must have an even width (got {x.size(-1)})")
-    re, im = x.chunk(2, dim=-1)
-    squared = re.square() + im.square()
-    if p == 4:
-        return squared.square()
-    # The root has no gradient at zero, and rows that are equal, as a copied step's, have a difference of zero.
-    squared = squared.clamp_min(torch.finfo(x.dtype).tiny)
-    # A root and a product cost a fraction of a power.
-    return squared * squared.sqrt() if p == 3 else squared.pow(p / 2)
+    return sum_of_moduli(table[1:] - table[:-1], p) / (len(table) - 1)

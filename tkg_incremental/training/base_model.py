@@ -29,7 +29,9 @@ def base_strategy(model: TKGModel, timeline: Timeline, last: int, settings: Base
     """
     visits = _visits(timeline) if settings.visits == "auto" else settings.visits
     negatives = _negatives(model, timeline, last) if settings.negatives == "auto" else settings.negatives
-    return Strategy([CrossEntropy(History(visits), negatives, settings.shared)], "base")
+    strategy = Strategy([CrossEntropy(History(visits), negatives, settings.shared)], "base")
+    strategy.validation_metric = settings.metric
+    return strategy
 
 
 def _visits(timeline: Timeline) -> int | None:

@@ -44,6 +44,7 @@ class StepLearner:
         validate: What early stopping maximizes; NaN if there is nothing to validate on.
         communicator: The processes that learn the step together. Each has the model, the data and the generator in the
             same state, and learns its part of every batch.
+        initial_sums: Initial sums of squared gradients by row, as of :class:`~tkg_incremental.optim.RowAdagrad`.
     """
 
     def __init__(
@@ -57,7 +58,9 @@ class StepLearner:
         generator: torch.Generator,
         validate: Callable[[], float],
         communicator: Communicator = LOCAL,
+        initial_sums: Callable[[str, Tensor], Tensor] | None = None,
     ) -> None:
+        self._initial_sums = initial_sums
         self.model, self.time, self.settings, self.communicator = model, time, settings, communicator
         self.strategy, self.validate = strategy, validate
         self.label = timeline.labels[time]
@@ -66,7 +69,7 @@ class StepLearner:
         self._weights, previous, self.optimizer = self._make_optimizer(partial(is_known_before, timeline, time))
         self.context = TrainingContext(timeline, time, model, previous)
         self.loader = TKGLoader(
-            timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last
+            timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last, settings.together
         )
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
@@ -96,7 +99,8 @@ class StepLearner:
         kind: Callable[..., RowOptimizer] = RowAdam
         own: dict[str, Any] = {}
         if settings.optimizer == "adagrad":
-            kind, own = RowAdagrad, {"initial_accumulator_value": settings.accumulator}
+            kind = RowAdagrad
+            own = {"initial_accumulator_value": settings.accumulator, "initial_sums": self._initial_sums}
         return (
             rows,
             model.frozen_view(model.former_rows(rows)),
@@ -121,6 +125,8 @@ class StepLearner:
     def run_epoch(self) -> dict[str, float]:
         """Trains one epoch; returns its mean losses by name and the validation metric."""
         begin = clock.perf_counter()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.lr_at(self.epoch)
         losses = self._train()
         self.seconds.append(clock.perf_counter() - begin)
         self.epoch += 1

@@ -24,6 +24,9 @@ FORMAT = 5
 def base_fingerprint(trainer: IncrementalTrainer) -> dict[str, Any]:
     """What two runs must share to share a base model."""
     settings = trainer.settings
+    # Base models from before this option were validated without it.
+    excluded = ("exclude_ended",) if trainer.evaluator.exclude_ended else ()
+    base = (settings.base.negatives, settings.base.shared, settings.base.candidates, settings.base.visits, *excluded)
     return {
         "dataset": trainer.result.dataset,
         "variant": trainer.variant,
@@ -32,7 +35,7 @@ def base_fingerprint(trainer: IncrementalTrainer) -> dict[str, Any]:
         "options": dict(trainer.model.options),
         "base_seed": trainer.base_seed,
         "base_learning": repr(settings.base_learning),
-        "base": repr((settings.base.negatives, settings.base.shared, settings.base.candidates, settings.base.visits)),
+        "base": repr(base),
         "base_last": trainer.base_last,
     }
 

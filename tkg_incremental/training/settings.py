@@ -31,12 +31,15 @@ class LearningSettings:
         optimizer: ``"rowwise"`` is Adam on touched rows; ``"published"`` is the dense Adam with weight decay of the
             released TIE code; ``"adagrad"`` is Adagrad on touched rows.
         lr: Learning rate.
+        cooldown: Number of epochs at the end in which the learning rate falls linearly towards zero.
         weight_decay: L2 penalty; by default 1e-4 for ``"published"`` and 0 otherwise.
         max_norm: Gradients are clipped to this norm; :obj:`None` for no clipping.
         n3: Weight of the N3 regularization of the batch's vectors.
         smoothness: Weight of the temporal smoothness of tables with a row per step.
         validate_every: Epochs between validations.
         short_last: Fill every batch but the last, as the released TIE code does, instead of batches of equal size.
+        together: Number of quads of one step that are put into a batch together. With more than 1, a batch has quads of
+            fewer steps, and models whose entities depend on time cost a fraction.
         accumulator: Initial sum of squared gradients of Adagrad. A small number, such as 1e-6, keeps rows with tiny
             gradients almost in place.
         autocast: ``"bf16"`` or ``"fp16"`` computes the matrix products of the losses in that precision.
@@ -47,19 +50,23 @@ class LearningSettings:
     batch_size: int = 2048
     optimizer: str = "rowwise"
     lr: float = 1e-3
+    cooldown: int = 0
     weight_decay: float | None = None
     max_norm: float | None = 1.0
     n3: float = 0.0
     smoothness: float = 0.0
     validate_every: int = 1
     short_last: bool = False
+    together: int = 1
     accumulator: float = 0.0
     autocast: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "patience", "batch_size", "validate_every"):
+        for name in ("epochs", "patience", "batch_size", "validate_every", "together"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
+        if not 0 <= self.cooldown <= self.epochs:
+            raise ValueError(f"cooldown must lie in 0 … {self.epochs}, the epochs (got {self.cooldown})")
         for name in ("n3", "smoothness", "weight_decay", "accumulator"):
             check_weight(name, getattr(self, name) or 0.0)
         if self.optimizer not in OPTIMIZERS:
@@ -70,6 +77,10 @@ class LearningSettings:
             raise ValueError(f"max_norm must be None or above 0 (got {self.max_norm})")
         if self.autocast is not None and self.autocast not in AUTOCAST:
             raise ValueError(f"autocast must be None or one of {', '.join(AUTOCAST)} (got {self.autocast!r})")
+
+    def lr_at(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0."""
+        return self.lr * min(1.0, (self.epochs - epoch) / (self.cooldown + 1))
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
         """The context to compute losses in."""
@@ -102,6 +113,7 @@ class BaseSettings:
         visits: Number of quads per fact and epoch, at steps drawn from its interval. :obj:`None` for every quad, the
             paper's protocol. ``"auto"`` takes every quad if there are at most ten per fact; otherwise ten per fact, and
             fewer if there are many facts, but at least one.
+        metric: What early stopping maximizes: ``"C@10"``, Hits@10 as in the paper, or ``"MRR"``, among all entities.
     """
 
     learning: LearningSettings | None = None
@@ -110,12 +122,15 @@ class BaseSettings:
     shared: Shared = False
     candidates: Literal["own", "last"] = "own"
     visits: int | Literal["auto"] | None = "auto"
+    metric: Literal["C@10", "MRR"] = "C@10"
 
     def __post_init__(self) -> None:
         if self.negatives != "auto":
             check_negatives(self.negatives)
         if self.candidates not in ("own", "last"):
             raise ValueError(f"candidates must be 'own' or 'last' (got {self.candidates!r})")
+        if self.metric not in ("C@10", "MRR"):
+            raise ValueError(f"metric must be 'C@10' or 'MRR' (got {self.metric!r})")
         if isinstance(self.visits, int) and self.visits < 1:
             raise ValueError(f"visits must be at least 1 (got {self.visits})")
 

@@ -53,7 +53,8 @@ class IncrementalTrainer:
         seed: Seed of everything random in training.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
         settings: How the base model and the steps are learnt.
-        evaluator: Computes the metrics; by default on test quads, with the paper's definitions.
+        evaluator: Computes the metrics; by default on test quads, with the paper's definitions. Early stopping ranks
+            validation quads in the same way as to ended facts.
         callbacks: Called during the run; by default progress bars.
         overwrite: Replace an earlier run in the folder.
         communicator: The processes that train together, from :func:`tkg_incremental.distributed.connect`. Each makes
@@ -85,12 +86,13 @@ class IncrementalTrainer:
         self.base_seed = seed if self.settings.base.seed is None else self.settings.base.seed
         self.evaluator = evaluator or Evaluator(self.timeline)
         self.evaluator.communicator, self.evaluator.count = communicator, rank_counter(model)
-        self.validator = self._validator(self.timeline, self.evaluator.window)
+        self.validator = self._validator(self.timeline)
         self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
         self.generator = make_generator(self.base_seed, "base model", device=place)
         self.base_is_ready = False
         names = (type(dataset).__name__, type(model).__name__, strategy.name)
-        self.result = Result(*names, seed=seed, num_steps=self.timeline.num_steps)
+        num_steps, excluded = self.timeline.num_steps, self.evaluator.exclude_ended
+        self.result = Result(*names, seed=seed, num_steps=num_steps, exclude_ended=excluded)
         #: Options that the dataset was built with.
         self.variant = dataset.variant
         #: The last step that the base model learns.
@@ -253,7 +255,8 @@ class IncrementalTrainer:
         """The learner of the base model."""
         base, last = self.settings.base, self.base_last
         timeline = self.timeline.with_known_until(last) if base.candidates == "last" else self.timeline
-        validator = self._validator(timeline, self.evaluator.window)
+        validator = self._validator(timeline)
+        find = validator.hits if base.metric == "C@10" else validator.reciprocal_rank
         return StepLearner(
             self.model,
             timeline,
@@ -262,12 +265,13 @@ class IncrementalTrainer:
             self.settings.base_learning,
             NegativeSampler(timeline),
             self.generator,
-            lambda: validator.hits(self.model, 0, last, max_quads=_VALIDATION_QUADS),
+            lambda: find(self.model, 0, last, max_quads=_VALIDATION_QUADS),
             self.communicator,
         )
 
-    def _validator(self, timeline: Timeline, window: int) -> Evaluator:
-        evaluator = Evaluator(timeline, "val", window, communicator=self.communicator)
+    def _validator(self, timeline: Timeline) -> Evaluator:
+        options = {name: getattr(self.evaluator, name) for name in ("window", "exclude_ended")}
+        evaluator = Evaluator(timeline, "val", **options, communicator=self.communicator)
         evaluator.count = rank_counter(self.model)
         return evaluator
 

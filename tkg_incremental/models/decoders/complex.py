@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from tkg_incremental.models.decoder import Decoder
-from tkg_incremental.models.halves import halves
 from tkg_incremental.ops.answers import Side
+from tkg_incremental.ops.complex_numbers import complex_product, product_with_conjugate
 
 
 class ComplEx(Decoder):
@@ -21,8 +20,6 @@ class ComplEx(Decoder):
     reads_halves = True
 
     def query(self, given: Tensor, rel: Tensor, side: Side) -> Tensor:
-        a, b = halves(given)
-        re, im = halves(rel)
         if side == "tail":  # Re(h r) · Re(t) + Im(h r) · Im(t)
-            return torch.cat([a * re - b * im, a * im + b * re], dim=-1)
-        return torch.cat([a * re + b * im, b * re - a * im], dim=-1)
+            return complex_product(given, rel)
+        return product_with_conjugate(given, rel)

@@ -103,8 +103,8 @@ INLINE void fetch_gradients(const struct formula *by, int64_t row, const struct 
     fetch(out->b + row * by->channels, by->channels);
 }
 
-/* The vector of a row at step s. */
-INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float *restrict z) {
+/* The vector of a row at step s. Its sines and cosines, [2, channels], are kept if there is a place for them. */
+INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float *restrict z, float *restrict kept) {
     const int64_t width = by->width, channels = by->channels;
     const float *e = by->e + row * width;
     if (by->kind == HYPERPLANE) {
@@ -113,9 +113,10 @@ INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float
         for (int64_t j = 0; j < width; ++j) z[j] = e[j] - along * n[j];
         return;
     }
-    float sine[CHUNK], cosine[CHUNK];
+    float sines[CHUNK], cosines[CHUNK];
     for (int64_t from = 0; from < channels; from += CHUNK) {
         const int64_t count = at_most(CHUNK, channels - from), at = row * channels + from;
+        float *const sine = kept ? kept + from : sines, *const cosine = kept ? kept + channels + from : cosines;
         swing(by->w + at, by->b + at, by->when[s], count, sine, cosine);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) z[from + j] = e[from + j] * sine[j];
@@ -123,9 +124,10 @@ INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float
     memcpy(z + channels, e + channels, sizeof(float) * (size_t)(width - channels));
 }
 
-/* Adds to the gradients of a row, and of the normal of step s, what follows from the gradient g of its vector. */
+/* Adds to the gradients of a row, and of the normal of step s, what follows from the gradient g of its vector. Sines and
+   cosines that were kept are not computed again. */
 INLINE void add_vector_gradient(const struct formula *by, int64_t row, int64_t s, const float *g,
-                                const struct gradients *out, float *restrict grad_normal) {
+                                const struct gradients *out, float *restrict grad_normal, const float *kept) {
     const int64_t width = by->width, channels = by->channels;
     const float *e = by->e + row * width;
     float *restrict grad_e = out->e + row * width;
@@ -138,12 +140,13 @@ INLINE void add_vector_gradient(const struct formula *by, int64_t row, int64_t s
         }
         return;
     }
-    float sine[CHUNK], cosine[CHUNK];
+    float sines[CHUNK], cosines[CHUNK];
     const float t = by->when[s];
     for (int64_t from = 0; from < channels; from += CHUNK) {
         const int64_t count = at_most(CHUNK, channels - from), at = row * channels + from;
         float *restrict grad_w = out->w + at, *restrict grad_b = out->b + at;
-        swing(by->w + at, by->b + at, t, count, sine, cosine);
+        const float *const sine = kept ? kept + from : sines, *const cosine = kept ? kept + channels + from : cosines;
+        if (!kept) swing(by->w + at, by->b + at, t, count, sines, cosines);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) {
             const float by_angle = g[from + j] * cosine[j] * e[from + j];
