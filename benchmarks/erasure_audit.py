@@ -101,7 +101,7 @@ def row_ranks(
 ) -> list[int]:
     """Ranks of the rows of erased entities among all entities with facts, or among those of the right type. Other known
     answers are left out; ties count as better."""
-    facts, relations = engine.facts, range(engine.model.encoder.sizes["relation"] // 2)
+    facts, relations = engine.facts, range(engine.model.sizes["relation"] // 2)
     everything = torch.unique(torch.cat([facts.type_members(rel, side) for rel in relations for side in SIDES]))
     ranks = []
     for answer, rel_name, given_name, side, step in questions:
@@ -133,7 +133,7 @@ def kept(graph: LiveGraph) -> float:
     quads = (
         whole_timeline(store, clock).observed.between(0, clock.num_steps - 1).sample(2000, make_generator(0, "kept"))
     )
-    return Questions(quads, store, clock, model.encoder.static_entities).share_first(model)
+    return Questions(quads, store, clock, model.static_entities).share_first(model)
 
 
 def with_new_rows(
@@ -141,7 +141,7 @@ def with_new_rows(
 ) -> tuple[AnswerEngine, Sequence[Question], dict[str, int]]:
     """Arguments of :func:`row_ranks` for a model that gets a row with initial values for each name."""
     model = load_model(graph)
-    size = model.encoder.sizes["entity"]
+    size = model.sizes["entity"]
     model.expand(size + len(names), None, None, make_generator(seed, "audit"))
     return graph.make_engine(model), questions, {name: size + i for i, name in enumerate(names)}
 
@@ -171,7 +171,7 @@ def erased_graph(
     rows = {name: graph.engine.entities.index(name) for name in names}
     index = torch.tensor(list(rows.values()))
     before = summary(row_ranks(graph.engine, questions, rows))
-    vectors = {name: table[index].detach().clone() for name, table in graph.model.encoder.tables("entity").items()}
+    vectors = {name: table[index].detach().clone() for name, table in graph.model.tables("entity").items()}
     files = {"before": files_with(folder, names)}
     files["found by erase"] = sum(len(graph.erase(name)) for name in names)
     graph.close()
@@ -181,7 +181,7 @@ def erased_graph(
     model = load_model(graph)
     with torch.no_grad():
         for name, values in vectors.items():
-            model.encoder.tables()[name][index] = values
+            model.tables()[name][index] = values
     return graph, {
         "files": files,
         "row before": before,

@@ -75,10 +75,10 @@ def as_dataset_model(graph: LiveGraph, dataset: TKGDataset) -> TKGModel:
     }
     steps = {step: step - graph.clock.origin for step in range(graph.clock.origin, graph.clock.now + 1)}
     with torch.no_grad():
-        for name, axis in made.encoder.axes.items():
+        for name, axis in made.axes.items():
             ids = {"entity": entities, "relation": relations, "time": steps}[axis]
             theirs = torch.tensor(list(ids.values()))
-            made.encoder.tables()[name][torch.tensor(list(ids))] = model.encoder.tables()[name][theirs]
+            made.tables()[name][torch.tensor(list(ids))] = model.tables()[name][theirs]
     return made.eval()
 
 

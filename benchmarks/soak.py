@@ -119,7 +119,7 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     opened = time.process_time() - begin
 
     def first(quads: Tensor) -> float:
-        return Questions(quads, store, clock, graph.model.encoder.static_entities).share_first(graph.model)
+        return Questions(quads, store, clock, graph.model.static_entities).share_first(graph.model)
 
     with open("/proc/self/statm", encoding="ascii") as statm:
         resident = int(statm.read().split()[1]) * resource.getpagesize() / 1e6

@@ -84,7 +84,7 @@ def test_bad_facts(tmp_path: Path, fails: Fails, text: str, said: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_smoothness_goes_with_models_that_have_a_vector_per_step(name: str) -> None:
     dataset = SyntheticTKG(num_entities=20, num_steps=4) if name != "CalendarDE" else WorldLeaders()
-    axes = make_model(name, dataset, hidden_channels=8).encoder.axes.values()
+    axes = make_model(name, dataset, hidden_channels=8).axes.values()
     assert RunOptions(model=name).uses("smoothness") == ("time" in axes)
 
 

@@ -40,7 +40,7 @@ def test_page(page: Path, demo: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_recipes_are_short() -> None:
-    """A strategy, an encoder and a dataset take at most 10, 30 and 30 lines."""
+    """A strategy, a model and a dataset take at most 10, 30 and 30 lines."""
     (page,) = [page for page in PAGES if page.stem == "recipes"]
     recipes = [block for block in blocks_of(page) if block.note.startswith("recipe: ")]
     limits = [int(block.note.split()[3]) for block in recipes]

@@ -59,7 +59,7 @@ def check(path: Path) -> int:
         assert applied[len(applied) - len(manifest.updates) :] == list(manifest.updates)
         assert len(graph.folder.releases.numbers()) <= 4 * KEEP, "releases are not pruned"
         assert len(store.updates("pending")) <= 1
-        sizes = graph.model.encoder.sizes  # its checksums were verified
+        sizes = graph.model.sizes  # its checksums were verified
         vocabulary = {"entity": manifest.vocabulary["entities"], "time": manifest.vocabulary["steps"]}
         assert {axis: sizes[axis] for axis in vocabulary} == vocabulary
         _, heads, rels, tails, _, _ = store.facts_arrays()

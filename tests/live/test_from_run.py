@@ -77,7 +77,7 @@ def test_steps_of_several_instants(tmp_path: Path) -> None:
     save_model(model, tmp_path / "model.pt")
     with LiveGraph.from_run(tmp_path / "graph", tmp_path) as graph:
         assert (graph.show(graph.clock.origin), graph.show(graph.clock.now)) == ("2000", "2011")
-        rows, table = graph.model.encoder.tables()["time_vectors"], model.encoder.tables()["time_vectors"]
+        rows, table = graph.model.tables()["time_vectors"], model.tables()["time_vectors"]
         assert rows.equal(table[[0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2]])
         assert graph.check("Ann", "leads", "R&D", at=2001).known == ("2000", "2005")
         assert graph.check("Bo", "leads", "Research", at=2011).known == ("2010", None)

@@ -27,7 +27,7 @@ def graph(trained: Path) -> LiveGraph:
 
 
 def test_neighbours(graph: LiveGraph) -> None:
-    some, others = torch.tensor([0, 3]), torch.arange(graph.model.encoder.sizes["entity"])
+    some, others = torch.tensor([0, 3]), torch.arange(graph.model.sizes["entity"])
     found = neighbours(graph.model, some, others, k=2)
     with torch.no_grad():
         vectors = graph.model.candidate_vectors(others, 0).tolist()

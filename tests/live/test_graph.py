@@ -24,14 +24,14 @@ def edit(path: Path, table: str, **values: float) -> None:
 def test_without_changes_the_clock_moves_and_nothing_else(path: Path) -> None:
     with LiveGraph(path) as graph:
         facts = graph.folder.store.num_facts
-        before = {name: table.clone() for name, table in graph.model.encoder.tables().items()}
+        before = {name: table.clone() for name, table in graph.model.tables().items()}
         assert graph.update().state == "released"
         assert (graph.clock.now, graph.folder.store.num_facts) == (FIRST + 1, facts)
-        after = graph.model.encoder.tables()
+        after = graph.model.tables()
         for name, table in before.items():
             assert after[name][: len(table)].equal(table)
         assert graph.update(at=FIRST + 5).release == 2
-        assert (graph.clock.now, graph.model.encoder.sizes["time"]) == (FIRST + 5, graph.clock.num_steps)
+        assert (graph.clock.now, graph.model.sizes["time"]) == (FIRST + 5, graph.clock.num_steps)
         assert graph.query(None, "leads", "R&D")[0].name == "leader 0"
         assert graph.update([]).state == "released"  # an empty file is no change, each day
         assert graph.clock.now == FIRST + 6
@@ -194,7 +194,7 @@ def test_training_again_includes_what_is_pending(path: Path) -> None:
         assert graph.train(calibrate=False).release == 1
         assert not graph.folder.store.updates("pending")
         assert graph.query(None, "leads", "R&D")[0].name == "leader 1"
-        assert graph.model.encoder.sizes["entity"] == graph.folder.store.num_entities
+        assert graph.model.sizes["entity"] == graph.folder.store.num_entities
 
 
 def test_erasure_leaves_pending_changes_pending(path: Path) -> None:

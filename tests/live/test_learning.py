@@ -115,7 +115,7 @@ def test_timelines(store: FactStore) -> None:
 def test_an_update_reports_the_rows_that_it_moves(store: FactStore) -> None:
     timeline = whole_timeline(store, CLOCK)
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
-    before = {name: table.detach().clone() for name, table in model.encoder.tables().items()}
+    before = {name: table.detach().clone() for name, table in model.tables().items()}
     added = facts_of_entities([0], store, CLOCK)
     changed = ChangedFacts(added, added[:0], added[:0])
     rounds = []
@@ -126,7 +126,7 @@ def test_an_update_reports_the_rows_that_it_moves(store: FactStore) -> None:
 
     moved = train_update(model, timeline, changed, added[:0], QUICK, 0, judge)
     assert len(rounds) == 1
-    for name, table in model.encoder.tables().items():
+    for name, table in model.tables().items():
         differs = (table.detach() != before[name]).any(1).nonzero().flatten()
         assert differs.tolist() == sorted(moved[name].tolist())
         assert len(differs)
@@ -140,12 +140,12 @@ def test_an_update_keeps_its_best_round(store: FactStore) -> None:
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
 
     def judge() -> Round:
-        vectors.append(model.encoder.tables()["entity_vectors"].detach().clone())
+        vectors.append(model.tables()["entity_vectors"].detach().clone())
         return Round(next(values), len(vectors) == 4)
 
     train_update(model, timeline, changed, added[:0], replace(QUICK, rounds=10), 0, judge)
     assert len(vectors) == 4
-    assert torch.equal(model.encoder.tables()["entity_vectors"], vectors[1])
+    assert torch.equal(model.tables()["entity_vectors"], vectors[1])
     assert not torch.equal(vectors[1], vectors[3])
 
 

@@ -21,7 +21,7 @@ def graph(trained: Path) -> LiveGraph:
 
 
 def ask(graph: LiveGraph, quads: Tensor) -> Questions:
-    return Questions(quads, graph.folder.store, graph.clock, graph.model.encoder.static_entities)
+    return Questions(quads, graph.folder.store, graph.clock, graph.model.static_entities)
 
 
 def quads_of(graph: LiveGraph) -> Tensor:
@@ -117,7 +117,7 @@ def test_numbers_that_are_not_finite_rank_last(path: Path) -> None:
     with LiveGraph(path) as graph:
         quads = quads_of(graph)
         with torch.no_grad():
-            for table in graph.model.encoder.tables("relation").values():
+            for table in graph.model.tables("relation").values():
                 table.fill_(torch.nan)
         assert ask(graph, quads).share_first(graph.model) == 0
 
@@ -125,6 +125,6 @@ def test_numbers_that_are_not_finite_rank_last(path: Path) -> None:
 def test_one_look_up_serves_several_models(graph: LiveGraph, tmp_path: Path) -> None:
     quads = quads_of(graph)
     prepared, before = ask(graph, quads), ask(graph, quads).ranks(graph.model)
-    other = graph.settings.make_model(*(graph.model.encoder.sizes[axis] for axis in ("entity", "relation", "time")))
+    other = graph.settings.make_model(*(graph.model.sizes[axis] for axis in ("entity", "relation", "time")))
     assert not prepared.ranks(other).equal(before)
     assert prepared.ranks(graph.model).equal(before)

@@ -44,7 +44,7 @@ def test_every_fact_of_a_row_counts(store: FactStore) -> None:
 def test_only_entities_of_changes_move(store: FactStore) -> None:
     """The others are learnt from as negatives, and stay as they are to the bit."""
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
-    before = {name: table.detach().clone() for name, table in model.encoder.tables().items()}
+    before = {name: table.detach().clone() for name, table in model.tables().items()}
     added = facts_of_entities([0], store, CLOCK)
     entities = set(torch.unique(added[:, [0, 2]]).tolist())
     assert len(entities) < store.num_entities
@@ -53,7 +53,7 @@ def test_only_entities_of_changes_move(store: FactStore) -> None:
     changed = ChangedFacts(added, added[:0], added[:0])
     timeline = whole_timeline(store, CLOCK)
     moved = train_update(model, timeline, changed, added, QUICK, 0, lambda: Round(0.0, True), sums)
-    tables = model.encoder.tables()
+    tables = model.tables()
     assert set(moved["entity_vectors"].tolist()) == entities
     for name, table in tables.items():
         differs = (table.detach() != before[name]).any(1).nonzero().flatten()

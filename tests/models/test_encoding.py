@@ -64,7 +64,7 @@ def losses_of(
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Number of steps of each call that encodes known entities for learning."""
     found: list[int] = []
-    kinds = {type(make_model(name, DATASET, 8).encoder) for name in ("DE", "HyTE", "Static")}
+    kinds = {type(make_model(name, DATASET, 8)) for name in ("DE", "HyTE", "Static")}
     for kind in kinds:
 
         def counted(self: Any, order: Tensor, steps: Any, sizes: Any, encode: Any = kind.encode_known) -> Tensor:
@@ -228,7 +228,7 @@ def test_replay_takes_the_vectors_of_a_frozen_model_once(monkeypatch: pytest.Mon
     timeline = make_timeline(train, num_entities=6, num_relations=1, num_steps=3)
     lesson = Lesson(timeline, 2)
     term = ReplayOptions(negatives=20).term(2)
-    kind, calls = type(lesson.previous.encoder), list[int]()
+    kind, calls = type(lesson.previous), list[int]()
     encode = kind.encode_known
 
     def counted(self: Any, order: Tensor, steps: Any, sizes: Any) -> Tensor:

@@ -44,7 +44,7 @@ def test_from_dataset(dataset: Presidents) -> None:
     assert sorted(map(tuple, model.catalog.facts.tolist())) == sorted(FACTS)
     quads = torch.tensor([(OBAMA, 0, US, 0), (TRUMP, 0, US, 2)])
     assert torch.equal(model(quads), DE(5, 2, 4, 8, "distmult", seed=3)(quads))
-    assert DE.from_dataset(dataset).encoder.hidden_channels == 128
+    assert DE.from_dataset(dataset).hidden_channels == 128
 
 
 @pytest.mark.parametrize("any_type", [False, True])

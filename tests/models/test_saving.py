@@ -69,7 +69,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     assert not can_save(model)
     save_model(model, tmp_path / "own.pt")
     mine = own_model()
-    mine.encoder.tables()["entity_vectors"].data.zero_()
+    mine.tables()["entity_vectors"].data.zero_()
     loaded = load_model(tmp_path / "own.pt", model=mine)
     assert loaded is mine
     assert not loaded.training

@@ -40,8 +40,8 @@ def test_n3_of_models_with_time_in_relations(timeline: Timeline, kind: type, pro
     lesson.context.model = lesson.model = model = kind(6, 1, 3, hidden_channels=8, reciprocal=True)
     loss = lesson.losses([CrossEntropy(), N3(0.3)], lesson.batch([CrossEntropy(), N3(0.3)], [quads, None]))["N3"]
     head, rel, tail, time = quads.unbind(1)
-    ends = nuclear_norm([model.encoder.entity(head, time), model.encoder.entity(tail, time)])
-    factors = [each for way in (0, 1) for each in model.encoder.relation_factors(2 * rel + way, time)]
+    ends = nuclear_norm([model.entity(head, time), model.entity(tail, time)])
+    factors = [each for way in (0, 1) for each in model.relation_factors(2 * rel + way, time)]
     wanted = 0.3 * (2 * products * ends + nuclear_norm(factors))
     assert loss.item() == pytest.approx(wanted.item())
 

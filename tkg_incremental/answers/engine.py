@@ -276,7 +276,7 @@ class AnswerEngine:
     def candidates(self, rel: int, side: Side, any_type: bool = False) -> Tensor:
         """``[n]`` the entities to rank."""
         if any_type:
-            return torch.arange(self.model.encoder.sizes["entity"])
+            return torch.arange(self.model.sizes["entity"])
         return self.facts.type_members(rel, side)
 
     @torch.no_grad()

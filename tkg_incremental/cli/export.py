@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _learnt(model: TKGModel) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tables of the encoder and what their rows stand for."""
-    tables = {name: table.detach().contiguous() for name, table in model.encoder.tables().items()}
-    return tables, dict(model.encoder.axes)
+    """The tables of the model and what their rows stand for."""
+    tables = {name: table.detach().contiguous() for name, table in model.tables().items()}
+    return tables, dict(model.axes)
 
 
 def _at_step(model: TKGModel, step: int) -> tuple[dict[str, Tensor], dict[str, str]]:

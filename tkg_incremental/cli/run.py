@@ -231,7 +231,7 @@ def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
     base = BaseSettings(
         learning=replace(learning, epochs=options.base_epochs, accumulator=0.0, cooldown=options.cooldown),
         negatives=negatives,  # type: ignore[arg-type]
-        shared=options.shared_negatives and ("batch" if model.encoder.static_entities else True),
+        shared=options.shared_negatives and ("batch" if model.static_entities else True),
         visits=options.base_visits or "auto",
         # Link prediction ranks all entities at every step.
         candidates="last" if options.protocol == "joint" else options.candidates,  # type: ignore[arg-type]

@@ -70,18 +70,17 @@ def _settings_of(model: TKGModel, settings: LiveSettings) -> LiveSettings:
 
 def _with_steps(model: TKGModel, steps: torch.Tensor, settings: LiveSettings) -> TKGModel:
     """The model with other steps: step i is that of ``steps[i]``."""
-    encoder = model.encoder
-    if "time" not in encoder.axes.values() and not torch.equal(steps, torch.arange(len(steps))):
+    if "time" not in model.axes.values() and not torch.equal(steps, torch.arange(len(steps))):
         raise ValueError(
             f"{type(model).__name__} computes vectors from the numbers of steps, so that only a run with one step per "
             "instant can become a live graph; train TNTComplEx or HyTE on it, or create the graph from the facts"
         )
-    relations = encoder.sizes["relation"] // (1 + model.reciprocal)
-    made = settings.make_model(encoder.sizes["entity"], relations, len(steps))
+    relations = model.sizes["relation"] // (1 + model.reciprocal)
+    made = settings.make_model(model.sizes["entity"], relations, len(steps))
     with torch.no_grad():
-        for name, table in made.encoder.tables().items():
-            old = encoder.tables()[name]
-            table.copy_(old[steps] if encoder.axes[name] == "time" else old)
+        for name, table in made.tables().items():
+            old = model.tables()[name]
+            table.copy_(old[steps] if model.axes[name] == "time" else old)
     return made.eval()
 
 

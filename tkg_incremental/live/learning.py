@@ -165,7 +165,7 @@ def _negatives(model: TKGModel, timeline: Timeline, one_vs_all: int) -> dict[str
     """How a cross-entropy chooses negatives: all entities, or a sample."""
     if timeline.num_entities <= one_vs_all:
         return {"negatives": "all"}
-    if model.encoder.static_entities:
+    if model.static_entities:
         return {"negatives": NUM_NEGATIVES, "shared": "batch"}
     return {"negatives": NUM_NEGATIVES}
 

@@ -23,10 +23,10 @@ def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, i
     sizes = {**_sizes_of(graph, number), **(sizes or {})}
     with torch.device("meta"):
         model = graph.settings.make_model(sizes["entities"], sizes["relations"], sizes["steps"])
-    rows = {name: model.encoder.sizes[axis] for name, axis in model.encoder.axes.items()}
+    rows = {name: model.sizes[axis] for name, axis in model.axes.items()}
     tables = graph.folder.releases.load_release(number, rows)
     try:
-        model.load_state_dict({f"encoder.{name}": table for name, table in tables.items()}, assign=True)
+        model.load_state_dict(tables, assign=True)
     except RuntimeError as error:
         toml = graph.folder.path / "graph.toml"
         raise GraphFolderError(f"[model] of '{toml}' does not fit release {number}: {error}") from None
@@ -41,8 +41,8 @@ def load_grown(graph: ServedGraph, steps: int, generator: torch.Generator) -> tu
     model, learnt = load_model(graph, number, sizes), _sizes_of(graph, number)
     relations = learnt["relations"] * (1 + model.reciprocal)
     before = {"entity": learnt["entities"], "relation": relations, "time": learnt["steps"]}
-    for axis in dict.fromkeys(model.encoder.axes.values()):
-        model.encoder.initialize_new(axis, before[axis], generator)
+    for axis in dict.fromkeys(model.axes.values()):
+        model.initialize_new(axis, before[axis], generator)
     return model, before
 
 

@@ -29,11 +29,11 @@ def new_rows(graph: ServedGraph, entities: Sequence[int]) -> dict[str, tuple[Ten
     if graph.current is None:
         return {}
     model = load_model(graph)
-    index = torch.tensor([entity for entity in entities if entity < model.encoder.sizes["entity"]])
+    index = torch.tensor([entity for entity in entities if entity < model.sizes["entity"]])
     if not len(index):
         return {}
-    model.encoder.initialize("entity", index, make_generator(graph.settings.seed, "erase", int(index[0])))
-    tables = model.encoder.tables("entity")
+    model.initialize("entity", index, make_generator(graph.settings.seed, "erase", int(index[0])))
+    tables = model.tables("entity")
     return {name: (index, values[index].detach().clone()) for name, values in tables.items()}
 
 
@@ -48,7 +48,7 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     replay = replay_quads(store, clock, settings.replay, rng)
     if not settings.visits_every_fact(store.num_facts):
         initial_sums = InitialSums(model, sizes, entities, store, settings.accumulator)
-    static = model.encoder.static_entities
+    static = model.static_entities
     added = Questions(some_quads(changed.added, graph.gate.sample, settings.seed), store, clock, static)
     older = Questions(older_facts(store, clock, graph.gate.sample, settings.seed), store, clock, static)
 

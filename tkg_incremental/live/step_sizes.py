@@ -30,9 +30,9 @@ class InitialSums:
     def __init__(
         self, model: TKGModel, learnt: dict[str, int], entities: Iterable[int], store: FactStore, unit: float
     ) -> None:
-        self._axes, self._learnt = model.encoder.axes, learnt
+        self._axes, self._learnt = model.axes, learnt
         self._shared = unit * store.num_facts
-        self._entities = torch.full((model.encoder.sizes["entity"], 1), torch.inf)
+        self._entities = torch.full((model.sizes["entity"], 1), torch.inf)
         self._entities[learnt["entity"] :] = 0.0
         for entity in entities:
             if entity < learnt["entity"]:

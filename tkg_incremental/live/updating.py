@@ -66,7 +66,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
     growth = make_generator(settings.seed, "growth", store.num_entities)
     model, sizes = load_grown(graph, clock.num_steps, growth)
-    static = model.encoder.static_entities
+    static = model.static_entities
     sample = older_facts(store, before, gate.sample, settings.seed)
     first_before = Questions(sample, store, before, static).ranks(model).view(2, len(sample)) <= 1
     order = torch.randperm(sizes["entity"], generator=make_generator(settings.seed, "drift"))
@@ -116,8 +116,8 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
             moved = train_update(model, timeline, changed, replay, settings, number, judge_round, initial_sums)
         lost = _without_facts(changes, store)
         if len(lost):  # nothing is left that its vector stands for
-            model.encoder.initialize("entity", lost, make_generator(settings.seed, "lost", number))
-            for name in model.encoder.tables("entity"):
+            model.initialize("entity", lost, make_generator(settings.seed, "lost", number))
+            for name in model.tables("entity"):
                 moved[name] = torch.cat([moved.get(name, lost[:0]), lost])
         rows = changed_rows(model, moved, sizes)
         # The best round, as of train_update.

@@ -96,11 +96,6 @@ class TKGModel(Encoder):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    @property
-    def encoder(self) -> Self:
-        """The model as what computes vectors: itself."""
-        return self
-
     # Training ------------------------------------------------------------------------------------------
 
     def encode(self, batch: TKGBatch, timeline: Timeline) -> EncodedBatch:

@@ -63,7 +63,7 @@ class BatchVectors:
 
     def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
         self.model, self.batch, self.timeline = model, batch, timeline
-        self._num_steps = 1 if model.encoder.static_entities else timeline.num_steps
+        self._num_steps = 1 if model.static_entities else timeline.num_steps
 
     @cached_property
     def stepwise(self) -> StepwiseVectors | None:
@@ -99,7 +99,7 @@ class BatchVectors:
     def _uses_pool(self) -> bool:
         """Whether the members of the pool are encoded at all steps of the batch."""
         drawn = sum(term.candidates.entities.numel() for term in self.batch if term.candidates is not None)
-        return self.model.encoder.encodes_together and sum(self._pool_sizes[1]) <= drawn + 2 * len(self.batch)
+        return self.model.encodes_together and sum(self._pool_sizes[1]) <= drawn + 2 * len(self.batch)
 
     @cached_property
     def _tables(self) -> tuple[Table, Table]:
@@ -118,7 +118,7 @@ class BatchVectors:
         entities, position = torch.unique(torch.cat([listed, keys // self._num_steps]), return_inverse=True)
         member, end = position.split([len(listed), len(keys)])
         others = torch.ones_like(entities, dtype=torch.bool).index_fill_(0, member, False).nonzero().squeeze(1)
-        subset = model.encoder.subset(entities)
+        subset = model.subset(entities)
         ends = table_of_pairs(subset.entity(end, keys % self._num_steps), keys, self._num_steps)
         vectors = subset.encode_known(torch.cat([member, others]), steps, sizes)
         return ends, self._pool_table(vectors, [0, *accumulate(sizes[:-1])], steps)
@@ -161,5 +161,5 @@ class BatchVectors:
                 yield term.candidates.entities, term.candidates.time
 
     def _encode_pairs(self, keys: Tensor) -> Table:
-        vectors = self.model.encoder.entity(keys // self._num_steps, keys % self._num_steps)
+        vectors = self.model.entity(keys // self._num_steps, keys % self._num_steps)
         return table_of_pairs(vectors, keys, self._num_steps)

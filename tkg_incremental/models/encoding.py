@@ -121,7 +121,7 @@ class EncodedTerm:
         queries of all quads. One of :math:`K` entities drawn from :math:`N` stands for :math:`N / K` of them, so that
         the loss is an estimate of :meth:`one_vs_all_loss`."""
         line, time, drawn = self._vectors.timeline, self.quads[:, TIME], self.candidates
-        if drawn is None or not self.model.encoder.static_entities:
+        if drawn is None or not self.model.static_entities:
             raise ValueError("negatives for a whole batch need a model whose entities do not depend on time")
         true = self.true_scores
         table, rows = self._vectors.candidates(drawn)
@@ -181,19 +181,19 @@ class EncodedTerm:
     def _known_table(self) -> tuple[SharedTable, Tensor, list[Group]]:
         """Vectors of all known entities, where each quad's candidates begin ``[B]``, and quads with their candidates
         in groups of one product each."""
-        line, encoder, time = self._vectors.timeline, self.model.encoder, self.quads[:, TIME]
+        line, model, time = self._vectors.timeline, self.model, self.quads[:, TIME]
         steps, group, counts = torch.unique_consecutive(time, return_inverse=True, return_counts=True)
         known = line.num_known[steps]
         # Copied to the host together: each copy waits for the device.
         at, widths, sizes = torch.stack([steps, known, counts]).tolist()
-        if encoder.static_entities:
-            table = SharedTable(encoder.encode_known(line.order, at[-1:], widths[-1:]))
+        if model.static_entities:
+            table = SharedTable(model.encode_known(line.order, at[-1:], widths[-1:]))
             limits = line.num_known[time] if widths[0] < widths[-1] else None
             blocks = torch.arange(len(time)).split(_BLOCK_ROWS)
             rows = [slice(int(block[0]), int(block[-1]) + 1) for block in blocks]
             groups = [Group(some, 0, widths[-1], None if limits is None else limits[some]) for some in rows]
             return table, torch.zeros_like(time), groups
-        table = SharedTable(encoder.encode_known(line.order, at, widths))
+        table = SharedTable(model.encode_known(line.order, at, widths))
         groups = [
             Group(slice(end - size, end), begin - width, width)
             for end, size, begin, width in zip(accumulate(sizes), sizes, accumulate(widths), widths, strict=True)
