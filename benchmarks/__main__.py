@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,7 +40,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="threads of torch; with one, CPU seconds are measured")
     parser.add_argument("--root", default="data", help="folder of the datasets")
     parser.add_argument(
-        "--json", type=Path, help=f"file for the results; by default {report.RESULTS.name} for a whole run"
+        "--json",
+        type=Path,
+        help=f"file for the results, by default {report.RESULTS.name} for a whole run; keeps rows that were not run",
     )
     parser.add_argument(
         "--write-docs", action="store_true", help="only write the page of the documentation from the results"
@@ -65,7 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
-        os.environ["OMP_NUM_THREADS"] = str(options.threads)
     lab = Lab(options.root, options.quick, options.threads, options.large)
     about = machine.describe(lab.threads, kept)
     print("\n".join(f"{name}: {value}" for name, value in about.items()), end="\n\n")
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("\nThe aims are not for tiny sizes." if options.quick else f"\n{summary}")
     path = options.json or (None if options.quick or options.only else report.RESULTS)
     if path is not None:
-        report.save(rows, about, path)
+        report.save(report.merge(rows, path, [b.name for b in BENCHMARKS]), about, path)
         print(f"Written: {path}")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
+
+import torch
 
 if TYPE_CHECKING:
     from benchmarks.lab import Lab
@@ -40,7 +41,7 @@ class Timing:
 def clock() -> float:
     """Seconds that this process has worked, if it has one thread: other processes do not count. With more threads,
     seconds on the wall."""
-    return time.process_time() if os.environ.get("OMP_NUM_THREADS") == "1" else time.perf_counter()
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
 
 
 def seconds_of(work: Work) -> float:

@@ -38,7 +38,7 @@ def test_every_fact_of_a_row_counts(store: FactStore) -> None:
     everything = 0.5 * len(FACTS)
     assert sums("relation_vectors", torch.arange(6)).flatten().tolist() == [everything] * 4 + [0.0] * 2
     # A new step is a copy of the last one, which the facts that go on depend on.
-    assert sums("time_vectors", torch.tensor([0, 9, 11])).flatten().tolist() == [everything] * 3
+    assert sums("time_vectors", torch.tensor([0, 9, 10, 11])).flatten().tolist() == [torch.inf] * 2 + [everything] * 2
 
 
 def test_only_entities_of_changes_move(store: FactStore) -> None:

@@ -47,7 +47,7 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     rng, initial_sums = np.random.default_rng(settings.seed), None
     replay = replay_quads(store, clock, settings.replay, rng)
     if not settings.visits_every_fact(store.num_facts):
-        initial_sums = InitialSums(model, sizes, entities, store, settings.accumulator)
+        initial_sums = InitialSums(model, sizes, entities, store)
     static = model.static_entities
     added = Questions(some_quads(changed.added, graph.gate.sample, settings.seed), store, clock, static)
     older = Questions(older_facts(store, clock, graph.gate.sample, settings.seed), store, clock, static)

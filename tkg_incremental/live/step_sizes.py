@@ -15,20 +15,20 @@ class InitialSums:
     """Initial sums of squared gradients of Adagrad, for graphs with more facts than an update visits.
 
     Each fact that depends on a row counts as one squared gradient, so that a row moves less the more facts would be
-    wrong without it: an entity by the number of its facts, relations and steps by that of all facts. Entities that
-    no change is about stay where they are, and are not written. New entities and relations have no facts; a new step
-    begins with the row of the last one.
+    wrong without it: an entity by the number of its facts, a relation and a new step, which begins with the row of the
+    last one, by that of all facts. New entities and relations have no facts yet. Entities that no change is about, and
+    earlier steps, stay where they are and are not written.
 
     Args:
         model: The model.
         learnt: Rows of each axis that were learnt before.
         entities: The entities that changes are about.
         store: The facts.
-        unit: What one fact counts.
+        unit: The squared gradient of a fact.
     """
 
     def __init__(
-        self, model: TKGModel, learnt: dict[str, int], entities: Iterable[int], store: FactStore, unit: float
+        self, model: TKGModel, learnt: dict[str, int], entities: Iterable[int], store: FactStore, unit: float = 1e-5
     ) -> None:
         self._axes, self._learnt = model.axes, learnt
         self._shared = unit * store.num_facts
@@ -43,8 +43,8 @@ class InitialSums:
         axis = self._axes[name]
         if axis == "entity":
             return self._entities[rows]
-        is_new = (rows >= self._learnt[axis]) & torch.tensor(axis == "relation")
-        return torch.where(is_new, 0.0, self._shared)[:, None]
+        old, new = (self._shared, 0.0) if axis == "relation" else (torch.inf, self._shared)
+        return torch.where(rows < self._learnt[axis], old, new)[:, None]
 
 
 def _count_facts(store: FactStore, entity: int) -> int:

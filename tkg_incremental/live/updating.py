@@ -80,7 +80,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
             entities = torch.unique(torch.cat(changed)[:, [HEAD, TAIL]]).tolist()
             half = settings.replay // 2
             replay = torch.cat([replay[:half], replay_of_entities(entities, store, clock, half, rng)])
-            initial_sums = InitialSums(model, sizes, entities, store, settings.accumulator)
+            initial_sums = InitialSums(model, sizes, entities, store)
         # Facts of the last step must hold at the new last step, too.
         sample[sample[:, TIME] == before.num_steps - 1, TIME] = clock.num_steps - 1
         holds = hold(sample, store, clock)
