@@ -30,7 +30,7 @@ Fails = Callable[..., str]
         (["--model", "HyTE", "--decoder", "complex"], "--decoder has no effect with HyTE (got 'complex')"),
         (["--model", "Static", "--max-frequency", "0.5"], "--max-frequency has no effect with Static (got 0.5)"),
         (["--max-frequency", "0"], "max_frequency must lie in (0, π] (got 0.0)"),
-        (["--hidden-channels", "7"], "hidden_channels must be even with the decoder 'complex' (got 7)"),
+        (["--hidden-channels", "7"], "hidden_channels must be even and at least 2 with ComplEx (got 7)"),
         (["--device", "gpu"], "--device: expected auto, cpu, cuda or mps (got 'gpu')"),
         (["--device", "mps"], "torch finds no mps device here"),
         (["--dataset", "WorldLeaders"], "give either --dataset or --facts, and not both"),
