@@ -12,6 +12,7 @@ from small_live import FIRST, QUICK, succession
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.loading import load_model
 from tkg_incremental.live.settings import read_settings, write_settings
 
 
@@ -294,15 +295,16 @@ def test_answers_that_are_over_are_no_predictions(path: Path) -> None:
         assert graph.check("leader 1", "leads", "R&D", at=100).begins == "101"
 
 
-def test_a_graph_with_more_facts_than_an_update_visits(tmp_path: Path) -> None:
+def test_a_graph_with_more_facts_than_an_update_visits(path: Path) -> None:
     """Only the entities of changes move, in updates and after an erasure."""
-    with make(tmp_path, replace(QUICK, replay=2)) as graph:
-        before = graph.load_model().encoder.tables()["entity_vectors"]
+    edit(path, "learning", replay=2)
+    with LiveGraph(path) as graph:
+        before = load_model(graph).encoder.tables()["entity_vectors"]
         graph.update(**succession(1))
-        after = graph.load_model().encoder.tables()["entity_vectors"]
+        after = load_model(graph).encoder.tables()["entity_vectors"]
         moved = (after[: len(before)] != before).any(1).nonzero().flatten().tolist()
-        assert graph.folder.store.entity_names(moved) == ["R&D", "leader 0"]
+        assert graph.folder.store.entities.of(moved) == ["R&D", "leader 0"]
         assert graph.erase("leader 0") == []
-        erased = graph.load_model().encoder.tables()["entity_vectors"]
+        erased = load_model(graph).encoder.tables()["entity_vectors"]
         moved = (erased != after).any(1).nonzero().flatten().tolist()
-        assert set(graph.folder.store.entity_names(moved)) == {"R&D", None}
+        assert set(graph.folder.store.entities.of(moved)) == {"R&D", None}

@@ -26,7 +26,7 @@ def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, i
     rows = {name: model.encoder.sizes[axis] for name, axis in model.encoder.axes.items()}
     tables = graph.folder.releases.load_release(number, rows)
     try:
-        model.load_state_dict({f"encoder.{name}": table for name, table in tables.items()}, assign=True)
+        model.load_state_dict(tables, assign=True)
     except RuntimeError as error:
         toml = graph.folder.path / "graph.toml"
         raise GraphFolderError(f"[model] of '{toml}' does not fit release {number}: {error}") from None
