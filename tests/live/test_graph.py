@@ -295,9 +295,10 @@ def test_answers_that_are_over_are_no_predictions(path: Path) -> None:
         assert graph.check("leader 1", "leads", "R&D", at=100).begins == "101"
 
 
-def test_a_graph_with_more_facts_than_an_update_visits(tmp_path: Path) -> None:
+def test_a_graph_with_more_facts_than_an_update_visits(path: Path) -> None:
     """Only the entities of changes move, in updates and after an erasure."""
-    with make(tmp_path, replace(QUICK, replay=2)) as graph:
+    edit(path, "learning", replay=2)
+    with LiveGraph(path) as graph:
         before = load_model(graph).tables()["entity_vectors"]
         graph.update(**succession(1))
         after = load_model(graph).tables()["entity_vectors"]
