@@ -170,6 +170,8 @@ def test_nothing_is_learnt_from_the_end_of_events(tmp_path: Path, capsys: pytest
     history = Result.load(tmp_path / "run" / "metrics.json").history
     assert history
     assert all("del" not in record for record in history)
+    assert main(["train", *quick, "--exclude-ended", "--run-dir", str(tmp_path / "other")]) == 2
+    assert "--exclude-ended is for facts that last" in capsys.readouterr().err
 
 
 def test_options_that_are_not_used_stay_open() -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from graphs import FACTS, import_rows, small_store, state_of
+from graphs import FACTS, import_rows, quick, small_store, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -201,7 +201,7 @@ def test_a_full_export_is_reached(tmp_path_factory: pytest.TempPathFactory, old:
         other = spans(new).get(triple, (OPEN, OPEN))
         if stop <= other[0] or other[1] <= start:  # the export lacks it: it ends now, unless it has ended before
             expected[triple] = sorted([*expected.get(triple, []), (start, min(stop, 9))])
-    with FactStore.create(tmp_path_factory.mktemp("full") / "facts.db", "day") as store:
+    with quick(FactStore.create(tmp_path_factory.mktemp("full") / "facts.db", "day")) as store:
         import_rows(store, rows(old), clock=9)
         changes = ChangeSet.from_full_export(store, rows(new), at=9)
         checked = changes.validate(store)

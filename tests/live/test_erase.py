@@ -53,7 +53,7 @@ def test_no_byte_is_left(tmp_path: Path) -> None:
         number = folder.store.entities.find(NAME)
         assert number == 5
         fresh = torch.full((1, 64), 0.25)
-        erase_storage(folder, [number], rows={"entity": (torch.tensor([number]), fresh)})
+        erase_storage(folder, (number,), {"entity": (torch.tensor([number]), fresh)})
         assert audit_bytes(path, NAME) == []
         assert folder.store.entities.of([number]) == [None]
         assert folder.store.entities.add("someone") == 6
@@ -81,7 +81,7 @@ def test_a_fact(tmp_path: Path) -> None:
         assert ann is not None
         assert works is not None
         before = state_of(folder.store)
-        erase_storage(folder, facts=[(ann, works, research)])
+        erase_storage(folder, (ann, works, research))
         del before["Ann", "works in", "R&D"]
         assert state_of(folder.store) == before
         assert folder.store.entities.find("Ann") == ann
@@ -106,7 +106,7 @@ def test_an_erasure_that_was_stopped_is_finished(tmp_path: Path, monkeypatch: py
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(module, moment, stopped)
-            erase_storage(folder, [5], rows={"entity": (torch.tensor([5]), torch.zeros(1, 64))})
+            erase_storage(folder, (5,), {"entity": (torch.tensor([5]), torch.zeros(1, 64))})
     with GraphFolder(path, write=True) as folder:
         assert audit_bytes(path, NAME) == []
         for number in range(1, 4):
@@ -116,7 +116,7 @@ def test_an_erasure_that_was_stopped_is_finished(tmp_path: Path, monkeypatch: py
 def test_only_a_writer_erases(tmp_path: Path) -> None:
     small_graph(tmp_path / "graph").close()
     with GraphFolder(tmp_path / "graph") as folder, pytest.raises(GraphFolderError, match="opened for reading"):
-        erase_storage(folder, [0])
+        erase_storage(folder, (0,))
 
 
 def test_the_audit_finds_a_name_however_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_a_damaged_release_is_not_rewritten(tmp_path: Path) -> None:
         data[-3] ^= 1
         tables.write_bytes(data)
         with pytest.raises(DamagedReleaseError, match="release 1 is damaged.*its checksum is wrong"):
-            erase_storage(folder, [5], rows={"entity": (torch.tensor([5]), torch.ones(1, 64))})
+            erase_storage(folder, (5,), {"entity": (torch.tensor([5]), torch.ones(1, 64))})
 
 
 def test_files_that_a_killed_erasure_left_are_removed(tmp_path: Path) -> None:
@@ -161,6 +161,6 @@ def test_files_that_a_killed_erasure_left_are_removed(tmp_path: Path) -> None:
     with graph_with_name(path) as folder:
         left = folder.releases.folder(1) / "tables-00000000.safetensors"
         left.write_text(NAME)
-        erase_storage(folder, [5])
+        erase_storage(folder, (5,))
         assert not left.exists()
         assert audit_bytes(path, NAME) == []

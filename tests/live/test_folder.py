@@ -43,8 +43,8 @@ def run_worker(path: Path, count: int, seed: int) -> tuple[int, int]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_random_moments(tmp_path: Path) -> None:
-    kills, commits = run_worker(tmp_path / "graph", 10, 0)
-    assert kills == 10
+    kills, commits = run_worker(tmp_path / "graph", 6, 0)
+    assert kills == 6
     assert commits > 0
 
 
@@ -97,15 +97,16 @@ def test_two_writers(tmp_path: Path) -> None:
         expected = rf"is being written to by process {os.getpid()} on .+, since \d{{4}}-"
         with pytest.raises(GraphLockedError, match=expected):
             GraphFolder(tmp_path / "graph", write=True)
-        script = f"from tkg_incremental.live import GraphFolder; GraphFolder({str(tmp_path / 'graph')!r}, write=True)"
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
-        assert re.search(f"GraphLockedError: .*{expected}", done.stderr)
+        if hasattr(os, "fork"):
+            child = os.fork()
+            if child == 0:
+                try:
+                    GraphFolder(tmp_path / "graph", write=True)
+                except GraphLockedError as error:
+                    os._exit(7 if re.search(expected, str(error)) else 1)
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         folder.store.record(ADD, 11, "h")
         with GraphFolder(tmp_path / "graph") as reader, folder.store.transaction():  # readers do not wait
             assert reader.store.num_facts == 5

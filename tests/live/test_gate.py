@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
-from small_live import make
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live.gate import (
@@ -22,8 +22,8 @@ GOOD = GateReport(learned=1.0, kept=0.99, kept_before=1.0, outranked=1.0, drift=
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> LiveGraph:
-    return make(tmp_path_factory.mktemp("gate"))
+def graph(trained: Path) -> LiveGraph:
+    return LiveGraph(trained)
 
 
 def test_neighbours(graph: LiveGraph) -> None:

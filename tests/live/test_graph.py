@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_live import FIRST, QUICK, make, succession
+from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.settings import read_settings, write_settings
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("live")
-    make(folder).close()
-    return folder / "graph"
-
-
-@pytest.fixture
-def path(template: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(template, tmp_path / "graph"))
 
 
 def edit(path: Path, table: str, **values: float) -> None:
@@ -289,3 +276,33 @@ def test_questions_after_the_last_update(path: Path) -> None:
         assert len(known) == 2
         assert {a.name for a in predicted} == {f"person {i}" for i in range(10) if i % 3}
         assert len(graph.query(None, "works in", "R&D", k=3, only="predicted")) == 3
+
+
+def test_answers_that_are_over_are_no_predictions(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        graph.update(**succession(1))
+        answers = graph.query(None, "leads", "R&D")
+        assert [answer.name for answer in answers if answer.kind == "known"] == ["leader 1"]
+        over = {answer.name: answer.period for answer in answers if answer.kind == "over"}
+        assert over == {"leader 0": "ended 101", "person 1": "ended 100"}
+        assert [answer.kind for answer in answers] == ["known", "predicted", "predicted", "over", "over"]
+        assert {answer.name for answer in graph.query(None, "leads", "R&D", only="predicted")} == {
+            "person 2",
+            "person 3",
+        }
+        assert graph.check("leader 0", "leads", "R&D").ended == "101"
+        assert graph.check("leader 1", "leads", "R&D", at=100).begins == "101"
+
+
+def test_a_graph_with_more_facts_than_an_update_visits(tmp_path: Path) -> None:
+    """Only the entities of changes move, in updates and after an erasure."""
+    with make(tmp_path, replace(QUICK, replay=2)) as graph:
+        before = graph.load_model().encoder.tables()["entity_vectors"]
+        graph.update(**succession(1))
+        after = graph.load_model().encoder.tables()["entity_vectors"]
+        moved = (after[: len(before)] != before).any(1).nonzero().flatten().tolist()
+        assert graph.folder.store.entity_names(moved) == ["R&D", "leader 0"]
+        assert graph.erase("leader 0") == []
+        erased = graph.load_model().encoder.tables()["entity_vectors"]
+        moved = (erased != after).any(1).nonzero().flatten().tolist()
+        assert set(graph.folder.store.entity_names(moved)) == {"R&D", None}

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from graphs import import_rows, state_of
+from graphs import import_rows, quick, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +54,7 @@ def test_options(tmp_path: Path) -> None:
     )
 )
 def test_import_covers_the_same_steps(rows: list[tuple[str, str, str, int, int]]) -> None:
-    with tempfile.TemporaryDirectory() as folder, FactStore.create(Path(folder) / "facts.db", "day") as store:
+    with tempfile.TemporaryDirectory() as folder, quick(FactStore.create(Path(folder) / "facts.db", "day")) as store:
         import_rows(store, [(head, rel, tail, start, start + length) for head, rel, tail, start, length in rows])
         covered = {((h, r, t), step) for h, r, t, start, length in rows for step in range(start, start + length)}
         found = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from graphs import import_rows, small_store
 
-from tkg_incremental.answers.facts import Interval
+from tkg_incremental.answers.facts import FactsOfQuestion, Interval
 from tkg_incremental.live import FactStore
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
@@ -43,7 +43,25 @@ def test_known_answers(store: FactStore) -> None:
     assert [ann in at[step] for step in range(10)] == [True] * 3 + [False] * 2 + [True] * 5
     assert at[4] == {cid: Interval(2, None)}
     assert facts.known_answers(ann, works, "tail", 0) == {research: Interval(0, 2)}
-    assert facts.answers_ever(research, works, "head").tolist() == sorted([ann, cid])
+    assert facts.answers(research, works, "head") == {
+        ann: [Interval(0, 2), Interval(5, None)],
+        cid: [Interval(2, None)],
+    }
+    assert facts.is_closed(works)
+
+
+def test_facts_that_begin_after_the_last_step(store: FactStore) -> None:
+    facts, works = StoreFacts(store, GraphClock(1, 4, "day")), store.relations.find("works in")
+    ann, research = ids(store, "Ann", "R&D")
+    assert works is not None
+    assert facts.intervals(ann, works, research) == [Interval(0, 2), Interval(5, None)]
+    assert ann in FactsOfQuestion.at(facts, research, works, "head", 3).other
+
+
+def test_events_may_happen_again(tmp_path: Path) -> None:
+    with FactStore.create(tmp_path / "facts.db", "day") as store:
+        import_rows(store, [("Ann", "visits", "R&D", 3, 4), ("Bob", "visits", "R&D", 5, 6)], clock=10)
+        assert not StoreFacts(store, CLOCK).is_closed(0)
 
 
 def test_types(store: FactStore) -> None:

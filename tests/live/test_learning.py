@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from graphs import FACTS, small_store
@@ -13,7 +13,7 @@ from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import former_facts, train_update, weigh_by_size
+from tkg_incremental.live.learning import Round, former_facts, train_update, weigh_by_size
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
 from tkg_incremental.live.timelines import partial_timeline, whole_timeline
@@ -120,16 +120,33 @@ def test_an_update_reports_the_rows_that_it_moves(store: FactStore) -> None:
     changed = ChangedFacts(added, added[:0], added[:0])
     rounds = []
 
-    def is_learnt() -> bool:
+    def judge() -> Round:
         rounds.append(1)
-        return True
+        return Round(0.0, True)
 
-    moved = train_update(model, timeline, changed, added[:0], QUICK, 0, is_learnt)
+    moved = train_update(model, timeline, changed, added[:0], QUICK, 0, judge)
     assert len(rounds) == 1
     for name, table in model.encoder.tables().items():
         differs = (table.detach() != before[name]).any(1).nonzero().flatten()
-        assert np.isin(differs.numpy(), moved[name].numpy()).all()
+        assert differs.tolist() == sorted(moved[name].tolist())
         assert len(differs)
+
+
+def test_an_update_keeps_its_best_round(store: FactStore) -> None:
+    timeline = whole_timeline(store, CLOCK)
+    added = facts_of_entities([0], store, CLOCK)
+    changed = ChangedFacts(added, added[:0], added[:0])
+    values, vectors = iter([1.0, 3.0, 2.0, 3.0]), []
+    model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
+
+    def judge() -> Round:
+        vectors.append(model.encoder.tables()["entity_vectors"].detach().clone())
+        return Round(next(values), len(vectors) == 4)
+
+    train_update(model, timeline, changed, added[:0], replace(QUICK, rounds=10), 0, judge)
+    assert len(vectors) == 4
+    assert torch.equal(model.encoder.tables()["entity_vectors"], vectors[1])
+    assert not torch.equal(vectors[1], vectors[3])
 
 
 def test_every_quad_of_an_update_counts_the_same(store: FactStore) -> None:
@@ -147,7 +164,7 @@ def test_quads_of_entities_without_facts_are_left_out(store: FactStore) -> None:
     timeline = whole_timeline(store, CLOCK)
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
     over = torch.tensor([[new, 0, 1, 11]])
-    train_update(model, timeline, ChangedFacts(over[:0], over[:0], over), over[:0], QUICK, 0, lambda: True)
+    train_update(model, timeline, ChangedFacts(over[:0], over[:0], over), over[:0], QUICK, 0, lambda: Round(0.0, True))
 
 
 def test_settings() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_live import make
 from torch import Tensor
 
 from tkg_incremental import LiveGraph
@@ -17,8 +16,8 @@ from tkg_incremental.live.questions import Questions
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> LiveGraph:
-    return make(tmp_path_factory.mktemp("gate"))
+def graph(trained: Path) -> LiveGraph:
+    return LiveGraph(trained)
 
 
 def ask(graph: LiveGraph, quads: Tensor) -> Questions:
@@ -114,8 +113,8 @@ def test_scores_in_parts_are_the_same(graph: LiveGraph, monkeypatch: pytest.Monk
     assert ask(graph, quads).ranks(graph.model).equal(whole)
 
 
-def test_numbers_that_are_not_finite_rank_last(tmp_path: Path) -> None:
-    with make(tmp_path) as graph:
+def test_numbers_that_are_not_finite_rank_last(path: Path) -> None:
+    with LiveGraph(path) as graph:
         quads = quads_of(graph)
         with torch.no_grad():
             for table in graph.model.encoder.tables("relation").values():

@@ -20,7 +20,7 @@ from tkg_incremental.live.tensors import read_tensors, write_tensors
 
 
 def three_releases(path: Path) -> tuple[ReleaseFolder, list[dict[str, torch.Tensor]]]:
-    releases, tables = ReleaseFolder(path, compact_share=0.9), small_tables(8)
+    releases, tables = ReleaseFolder(path), small_tables(8)
     states = [{name: table.clone() for name, table in tables.items()}]
     releases.write_release(0, tables, None, None, clock=1)
     tables["entity"][2] = 7
@@ -78,7 +78,7 @@ def test_other_programs_read_the_files(tmp_path: Path) -> None:
 
 
 def test_compaction(tmp_path: Path) -> None:
-    releases, tables = ReleaseFolder(tmp_path, compact_share=0.5), small_tables(20)
+    releases, tables = ReleaseFolder(tmp_path), small_tables(20)
     releases.write_release(0, tables, None, None, clock=0)
     for number in range(1, 12):
         tables["entity"][number] = number

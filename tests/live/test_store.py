@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import FACTS, State, apply_plainly, import_rows, small_store, state_of, tidy
+from graphs import FACTS, State, apply_plainly, import_rows, quick, small_store, state_of, tidy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,9 +24,9 @@ from tkg_incremental.live import (
 )
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.erase import erase_from_store
+from tkg_incremental.live.facts import sample_quads
 from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.revisions import apply_change, begin_revision
-from tkg_incremental.live.sampling import sample_quads
 
 CLOCK = GraphClock(0, 12, "day")
 
@@ -65,14 +65,10 @@ def erased(triple: tuple[str, str, str], names: tuple[str, ...]) -> bool:
 
 
 def erase(store: FactStore, names: tuple[str, ...]) -> None:
-    ends = [store.entities.find(name) for name in names[::2]]
-    rel = store.relations.find(names[1]) if len(names) == 3 else 0
-    if rel is None or None in ends:
-        return
-    if len(ends) == 1:
-        erase_from_store(store, ends, [])  # type: ignore[arg-type]
-    else:
-        erase_from_store(store, [], [(ends[0], rel, ends[1])])  # type: ignore[list-item]
+    ids = tuple((store.relations if i == 1 else store.entities).find(name) for i, name in enumerate(names))
+    if None not in ids:
+        with store.transaction():
+            erase_from_store(store, ids)  # type: ignore[arg-type]
 
 
 def order_of(change: Change) -> tuple[bool, int, bool]:
@@ -83,7 +79,7 @@ def order_of(change: Change) -> tuple[bool, int, bool]:
 @settings(max_examples=60)
 @given(ACTIONS)
 def test_a_sequence_of_updates_equals_the_plain_model(actions: list[tuple[str, Any]]) -> None:
-    with tempfile.TemporaryDirectory() as folder, FactStore.create(Path(folder) / "facts.db", "day") as store:
+    with tempfile.TemporaryDirectory() as folder, quick(FactStore.create(Path(folder) / "facts.db", "day")) as store:
         import_rows(store, [("a", "r", "b", 1, None), ("b", "s", "d", 2, 5)])
         state: State = {("a", "r", "b"): [(1, 2**63 - 1)], ("b", "s", "d"): [(2, 5)]}
         chains: list[list[Release]] = [[Release(0, None, 0, 4)]]
@@ -166,14 +162,14 @@ def test_as_of_a_recorded_instant(tmp_path: Path) -> None:
         update = store.record([Change("end", "Ann", "leads", "R&D", 5)], 11, "h")
         store.sync([Release(0, None, 0, 10), Release(1, 0, 0, 11, (update,))])
         assert state_of(store)["Ann", "leads", "R&D"] == [(1, 5)]
-        assert state_of(store, store.revision_at(before))["Ann", "leads", "R&D"] == [(1, 2**63 - 1)]
-        assert state_of(store, store.revision_at(0)) == {}
+        assert state_of(store, store.state_at(before)[0])["Ann", "leads", "R&D"] == [(1, 2**63 - 1)]
+        assert state_of(store, store.state_at(0)[0]) == {}
         assert store.clock == 11
 
 
 @pytest.mark.parametrize("small", [10**9, 0])
 def test_pairs_are_drawn_uniformly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int) -> None:
-    monkeypatch.setattr("tkg_incremental.live.sampling.SMALL", small)
+    monkeypatch.setattr("tkg_incremental.live.facts.SMALL", small)
     with small_store(tmp_path) as store:
         store.sync([Release(0, None, 0, 10)])
         update = store.record([Change("retract", "Cid", "works in", "R&D")], 10, "h")
@@ -195,7 +191,7 @@ def test_pairs_are_drawn_uniformly(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("small", [10**9, 0])
 def test_pairs_of_late_facts_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int) -> None:
     """A fact may begin before all others."""
-    monkeypatch.setattr("tkg_incremental.live.sampling.SMALL", small)
+    monkeypatch.setattr("tkg_incremental.live.facts.SMALL", small)
     with small_store(tmp_path) as store:
         update = store.record([Change("add", "Bob", "works in", "Sales", -40, -20)], 10, "h")
         store.sync([Release(0, None, 0, 10, (update,))])

@@ -169,3 +169,11 @@ def test_the_page_needs_no_matplotlib(run: Any) -> None:
         "else: raise SystemExit('no error')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_says_that_ended_facts_were_excluded() -> None:
+    result = Result("Data", "DE", "FT", seed=3, num_steps=4)
+    result.add(2, "two", {"C@10": 10.0, "A@10": 20.0}, {2: 10.0}, data_size=5, epochs=1)
+    assert "excluded from ranks" not in render_report(result)
+    result.exclude_ended = True
+    assert "Means over the 1 incremental steps, ended facts excluded from ranks:" in render_report(result)

@@ -47,7 +47,7 @@ def test_the_answers_are_those_of_the_graph(graph: LiveGraph) -> None:
     for step in (0, len(times["labels"]) - 1):
         answers = graph.query(None, "leads", "R&D", at=times["labels"][step], k=5)
         assert [row[0] for row in data["answers"][place][step]] == [answer.name for answer in answers]
-        assert [bool(row[2]) for row in data["answers"][place][step]] == [bool(answer.known) for answer in answers]
+        assert [row[2:] for row in data["answers"][place][step]] == [[a.period, a.kind] for a in answers]
 
 
 def test_names_cannot_end_the_script(tmp_path: Path) -> None:
@@ -83,11 +83,11 @@ def test_the_slider_in_a_browser(graph: LiveGraph, width: int, calibrated: bool,
             shown = json.loads(
                 page.evaluate(
                     "JSON.stringify([...document.querySelectorAll('#answers tbody tr')].map("
-                    "row => [...row.cells].map(cell => cell.textContent)))"
+                    "row => [...[...row.cells].map(cell => cell.textContent), row.className]))"
                 )
             )
             bar = ["", ""] if calibrated else []  # the probability and its bar
-            assert shown == [[name, *bar, known] for name, _, known in data["answers"][place][step]]
+            assert shown == [[name, *bar, known, kind] for name, _, known, kind in data["answers"][place][step]]
             assert page.evaluate("document.getElementById('label').textContent") == times["labels"][step]
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert page.complaints == []

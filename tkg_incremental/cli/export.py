@@ -94,9 +94,9 @@ def _at_step(model: TKGModel, step: int) -> tuple[dict[str, Tensor], dict[str, s
     with torch.no_grad():
         tables = {
             "entity_vectors": model.candidate_vectors(entities, step),
-            "relation_vectors": model.relation_vectors(relations, time, "tail"),
+            "relation_vectors": model.encode_relation(relations, time, "tail"),
         }
         if model.reciprocal:
-            tables["inverse_relation_vectors"] = model.relation_vectors(relations, time, "head")
+            tables["inverse_relation_vectors"] = model.encode_relation(relations, time, "head")
     tables = {name: table.contiguous() for name, table in tables.items()}
     return tables, {name: "entity" if name == "entity_vectors" else "relation" for name in tables}

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,14 +99,6 @@ def print_report(report: UpdateReport, as_json: bool) -> int:
 
 
 def answer_row(answer: Answer) -> list[str | float]:
-    """Cells of a table: name, probability, and since when it is known."""
+    """Cells of a table: name, probability, and what is known."""
     probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-    return [answer.name, probability, show_known(answer.known)]
-
-
-def show_known(known: Sequence[str | None] | None) -> str:
-    """An interval of known time."""
-    if known is None:
-        return ""
-    first, last = known
-    return f"since {first}" if last is None else f"{first} … {last}"
+    return [answer.name, probability, answer.period]

@@ -48,7 +48,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-k", type=positive, default=10, metavar="N", help="number of answers (10)")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--known-only", action="store_true", help="only facts of the graph (graph folders)")
-    only.add_argument("--predicted-only", action="store_true", help="only answers that are not known (graph folders)")
+    only.add_argument("--predicted-only", action="store_true", help="only predictions (graph folders)")
     add_as_of(parser)
     parser.add_argument(
         "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
@@ -86,7 +86,7 @@ def ask_run(args: argparse.Namespace) -> Answers:
 
 
 def ask_graph(args: argparse.Namespace) -> Answers:
-    """Asks a live graph."""
+    """Asks a live graph: known answers, then predictions, then what is over, each with its probability."""
     only = "known" if args.known_only else "predicted" if args.predicted_only else None
     with open_graph(args.run_dir) as graph:
         times = args.at or [graph.engine_as_of(args.as_of).axis.labels[-1]]

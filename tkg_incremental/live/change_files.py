@@ -13,37 +13,18 @@ from tkg_incremental.datasets.lines import DataError, read_fields, read_text
 from tkg_incremental.datasets.readers import is_frame, is_missing, source_name
 from tkg_incremental.live.records import Change, Rejection
 
-__all__ = ["parse_record", "read_records"]
-
 OP_NAMES = {"add": "add", "+": "add", "end": "end", "-": "end", "retract": "retract"}
-COLUMNS = {
-    "op": "op",
-    "head": "head",
-    "subject": "head",
-    "rel": "rel",
-    "relation": "rel",
-    "predicate": "rel",
-    "tail": "tail",
-    "object": "tail",
-    "at": "at",
-    "start": "at",
-    "end": "end",
-}
 POSITIONS = ("op", "head", "rel", "tail", "at", "end")
+COLUMNS = {name: name for name in POSITIONS}
+COLUMNS |= {"subject": "head", "relation": "rel", "predicate": "rel", "object": "tail", "start": "at"}
 
 
 def parse_record(
     record: Mapping[str, Any], line: int, parse: Callable[[str], int], at: int | None
 ) -> Change | Rejection:
-    """Makes a change of a record.
-
-    Args:
-        record: Values by column: ``op``, ``head``, ``rel``, ``tail``, ``at`` (or ``start``), and for an addition
-            ``end``, the last instant at which the fact holds.
-        line: Where it comes from.
-        parse: Makes an instant of a text.
-        at: The instant of additions and ends without one.
-    """
+    """Makes a change of a record: values by column, which are ``op``, ``head``, ``rel``, ``tail``, ``at`` (or
+    ``start``), and for an addition ``end``, the last instant at which the fact holds. ``parse`` makes an instant of
+    a text, and ``at`` is the instant of additions and ends without one."""
     values = {column: "" if is_missing(value) else str(value).strip() for column, value in record.items()}
     try:
         return _parse(values, line, parse, at)
@@ -81,14 +62,7 @@ def _parse(values: Mapping[str, str], line: int, parse: Callable[[str], int], at
 
 
 def read_records(source: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines and records of a file, a data frame or a sequence of mappings or tuples.
-
-    Args:
-        source: The path of a file, by whose ending its format is known, or the data.
-
-    Raises:
-        DataError: If it cannot be read.
-    """
+    """Lines and records of a file, whose ending tells its format, a data frame, or a sequence of mappings or tuples."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         kind = path.suffix.lower()
@@ -144,9 +118,8 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         from pyarrow import parquet  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise ImportError(f"reading '{path}' needs the package pyarrow") from None
-    table = parquet.read_table(path)
-    rows = (list(row.values()) for row in table.to_pylist())
-    yield from _named(path, table.column_names, enumerate(rows, 1))
+    columns = parquet.read_table(path).to_pydict()
+    yield from _named(path, list(columns), enumerate(zip(*columns.values(), strict=True), 1))
 
 
 def _named(

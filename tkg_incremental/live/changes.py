@@ -12,8 +12,6 @@ from tkg_incremental.live.records import OPEN, OPS, Change, Rejection
 from tkg_incremental.live.revisions import apply_change
 from tkg_incremental.live.store import FactStore
 
-__all__ = ["ChangeSet", "reject"]
-
 Triple = tuple[str, str, str]
 
 
@@ -66,15 +64,12 @@ class ChangeSet:
     def from_full_export(
         cls, store: FactStore, facts: Iterable[tuple[str, str, str, int, int | None]], at: int
     ) -> ChangeSet:
-        """The differences between a new full export and the store.
-
-        Facts that the export lacks end at ``at`` if they hold there. Those of the past stay, since an export of the
-        present does not list them.
+        """The differences between a new full export and the present state of a store. Facts that the export lacks end
+        at ``at`` if they hold there. Those of the past stay, since an export of the present does not list them.
 
         Args:
-            store: The store, in its present state.
-            facts: Head, relation, tail, first instant and first instant at which the fact no longer holds, or
-                ``None``.
+            store: The store.
+            facts: Head, relation, tail, first instant and first instant at which the fact no longer holds, or ``None``.
             at: When facts that the export lacks have ended.
         """
         new: dict[tuple[Triple, int], int] = {}
@@ -107,12 +102,7 @@ class ChangeSet:
 
     def validate(self, store: FactStore, show: Callable[[int], str] = str) -> ChangeSet:
         """Applies the changes on top of the pending ones and undoes it. Gives those that fit, retractions first, then
-        in the order of their time, and the others as rejected lines.
-
-        Args:
-            store: The store.
-            show: Formats instants for the reasons.
-        """
+        in the order of their time, and the others as rejected lines. ``show`` formats instants for the reasons."""
         result = ChangeSet((), self.rejected)
         seen: dict[Change, int] = {}
         with store.preview() as revision:

@@ -1,7 +1,8 @@
-"""The table of facts. The cost of a look-up follows the answer, not the number of facts."""
+"""The table of facts: look-ups, whose cost follows the answer and not the number of facts, and samples."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from itertools import chain
@@ -14,10 +15,11 @@ from tkg_incremental.live.names import Names
 from tkg_incremental.live.records import OPEN, Fact
 from tkg_incremental.live.schema import StoreError
 
-__all__ = ["COLUMNS", "FactTable", "Ints", "read_array"]
-
 Ints = NDArray[np.int64]
 COLUMNS = "id, head, rel, tail, valid_from, valid_to"
+_CLOSED_COLUMNS = f"id, head, rel, tail, valid_from, coalesce(valid_to, {OPEN})"
+# Up to this number of facts, pairs are drawn from a list of all durations.
+SMALL = 50_000
 
 
 def read_array(cursor: sqlite3.Cursor, width: int) -> Ints:
@@ -40,7 +42,7 @@ class FactTable:
     """Names and facts of a store.
 
     Look-ups take a ``revision``: the facts as they were recorded at that revision of the store, by default the
-    present ones. :meth:`FactStore.revision_at` gives the revision of a recorded instant.
+    present ones. :meth:`FactStore.state_at` gives the revision of a recorded instant.
 
     Args:
         connection: Connection to the store.
@@ -125,6 +127,57 @@ class FactTable:
     def facts_arrays(self, revision: int | None = None) -> Ints:
         """``[6, n]`` id, head, rel, tail, valid_from and valid_to of all facts by id, with :data:`OPEN` for an open
         end. Reads all facts: for training from the beginning, not for updates."""
-        columns = COLUMNS.replace("valid_to", f"coalesce(valid_to, {OPEN})")
-        sql = f"SELECT {columns} FROM {self.source(revision)} ORDER BY id"
+        sql = f"SELECT {_CLOSED_COLUMNS} FROM {self.source(revision)} ORDER BY id"
         return np.ascontiguousarray(read_array(self.connection.execute(sql), 6).T)
+
+
+def sample_quads(store: FactTable, size: int, rng: np.random.Generator, before: int) -> Ints:
+    """``[size, 4]`` head, rel, tail and instant: drawn uniformly, with replacement, from all pairs of a fact and an
+    instant at which it holds, before a given one. Empty if there are none.
+
+    A random id and a random instant are drawn and kept if that fact holds at that instant, which is uniform over the
+    pairs. The cost follows ``size`` times the ratio of the covered time to the mean duration of a fact. Where that
+    ratio is large, all durations are read instead.
+    """
+    # SQLite looks up one minimum or maximum, but reads the whole table for both in one query.
+    sql = "SELECT coalesce((SELECT min(id) FROM facts), 0), coalesce((SELECT max(id) FROM facts), -1)"
+    low, high = store.connection.execute(sql).fetchone()
+    first = read_array(store.connection.execute("SELECT value FROM meta WHERE key = 'first'"), 1)
+    if not len(first) or first[0, 0] >= before or size == 0:
+        return np.empty((0, 4), np.int64)
+    if high - low < SMALL:
+        return _sample_by_duration(store, size, rng, before)
+    found: list[Ints] = []
+    kept, batch = 0, 4096
+    while kept < size:
+        ids, instants = rng.integers(low, high + 1, batch), rng.integers(first[0, 0], before, batch)
+        found.append(_pairs_that_hold(store, ids, instants))
+        kept += len(found[-1])
+        if len(found) == 1 and kept < batch / 64:
+            return _sample_by_duration(store, size, rng, before)
+        batch = min(max(4096, int(1.1 * (size - kept) * batch / max(len(found[-1]), 1))), 1 << 18)
+    return np.concatenate(found)[:size]
+
+
+def _pairs_that_hold(store: FactTable, ids: Ints, instants: Ints) -> Ints:
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    sql = f"SELECT {_CLOSED_COLUMNS} FROM facts WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    rows = read_array(store.connection.execute(sql, (json.dumps(distinct.tolist()),)), 6)
+    if not len(rows):
+        return np.empty((0, 4), np.int64)
+    place = np.minimum(np.searchsorted(rows[:, 0], distinct), len(rows) - 1)
+    is_there = (rows[place, 0] == distinct)[inverse]
+    drawn = rows[place[inverse]]
+    holds = is_there & (drawn[:, 4] <= instants) & (instants < drawn[:, 5])
+    return np.column_stack([drawn[holds, 1:4], instants[holds]])
+
+
+def _sample_by_duration(store: FactTable, size: int, rng: np.random.Generator, before: int) -> Ints:
+    _, *triple, valid_from, valid_to = store.facts_arrays()
+    valid_to = np.minimum(valid_to, before)
+    ends = np.cumsum(np.maximum(valid_to - valid_from, 0))
+    if not len(ends) or ends[-1] == 0:
+        return np.empty((0, 4), np.int64)
+    drawn = rng.integers(0, ends[-1], size)
+    rows = np.searchsorted(ends, drawn, side="right")
+    return np.column_stack([*(column[rows] for column in triple), valid_to[rows] - (ends[rows] - drawn)])

@@ -90,5 +90,5 @@ def _calibrate(graph: ServedGraph, model: TKGModel, everything: Timeline, clock:
         for table in (timeline.observed, timeline.val)
     )
     # Facts that were left out are not known to this engine.
-    engine = graph.make_engine(model, clock, facts=TensorFacts(facts[~held_out], clock.num_steps))
+    engine = graph.make_engine(model, clock, facts=TensorFacts(facts[~held_out], clock.num_steps, is_complete=True))
     return fit_calibration(engine, timeline, train, val, generator)

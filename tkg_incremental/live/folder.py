@@ -17,15 +17,12 @@ from torch import Tensor
 from tkg_incremental.live.erase import resume_erasure
 from tkg_incremental.live.manifest import Release
 from tkg_incremental.live.releases import ReleaseFolder
-from tkg_incremental.live.retention import KEEP, prune_releases, read_keep
-from tkg_incremental.live.settings import read_settings, write_settings
+from tkg_incremental.live.settings import KEEP, read_keep, read_settings, write_settings
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.storage import atomic_write
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-__all__ = ["GraphFolder", "GraphFolderError", "GraphLockedError"]
 
 
 class GraphFolderError(Exception):
@@ -58,8 +55,7 @@ class GraphFolder:
         try:
             self.settings = read_settings(self.path / "graph.toml")
             self.store = FactStore(self.path / "facts.db")
-            self.keep = read_keep(self.settings.get("releases", {}))
-            self.releases = ReleaseFolder(self.path, max_chain=self.keep or None)
+            self.releases = ReleaseFolder(self.path, read_keep(self.settings.get("releases", {})))
             if write:
                 self.recover()
             elif self.store.release != self.releases.current():
@@ -74,13 +70,8 @@ class GraphFolder:
     def create(
         cls, path: str | os.PathLike[str], unit: str, settings: Mapping[str, Mapping[str, Any]] | None = None
     ) -> GraphFolder:
-        """Creates the folder of a graph without facts and opens it for writing.
-
-        Args:
-            path: The folder; must be empty or missing.
-            unit: Unit of time.
-            settings: Tables of ``graph.toml``.
-        """
+        """Creates the folder of a graph without facts, which must be empty or missing, and opens it for writing.
+        ``settings`` are tables of ``graph.toml``."""
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise GraphFolderError(f"'{path}' must be empty or missing")
@@ -105,8 +96,6 @@ class GraphFolder:
         self.store.close()
         self._give_up_lock()
 
-    # -- one writer at a time
-
     @property
     def is_writer(self) -> bool:
         """Whether this object has the writer lock."""
@@ -114,11 +103,8 @@ class GraphFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Takes the writer lock for a block, if it is not held already, and finishes what a killed writer has left.
-
-        Raises:
-            GraphLockedError: If another process has it.
-        """
+        """Takes the writer lock for a block, if it is not held already, and finishes what a killed writer has left. A
+        :class:`GraphLockedError` says that another process has it."""
         if self.is_writer:
             yield
             return
@@ -154,8 +140,6 @@ class GraphFolder:
             self._lock.release()
             self._lock = None
 
-    # -- the commit protocol
-
     def write_candidate(
         self,
         tables: Mapping[str, Tensor],
@@ -182,33 +166,27 @@ class GraphFolder:
         return self.releases.write_release(number, tables, changed, self.releases.current(), **about)
 
     def release(self, number: int) -> None:
-        """Makes a release the current one: a new one, or an older one to roll back to. Then removes the releases
-        that are no longer kept.
-
-        Args:
-            number: Number of the release.
-        """
+        """Makes a release the current one: a new one, or an older one to roll back to. Then removes the releases that
+        are no longer kept."""
         self.must_write()
         self.check_present(number)
         chain = self.releases.chain(number, self._known())
         self.releases.set_current(number)  # the commit point
         self.store.sync(chain)
-        prune_releases(self.releases, self.keep)
+        self.releases.prune()
 
     def pruned(self) -> list[int]:
         """Releases that have been current and are no longer on disk, oldest first."""
         return sorted(self._known() - set(self.releases.numbers()))
 
     def check_present(self, number: int) -> None:
-        """Refuses a release that is unknown or no longer on disk.
-
-        Args:
-            number: Number of the release.
-        """
+        """Refuses a release that is unknown or no longer on disk."""
         present = self.releases.numbers()
         if number in self._known() - set(present):
             left = f"the oldest one that is left is {min(present, default=None)}"
-            raise ValueError(f"release {number} was removed: [releases] of graph.toml keeps {self.keep}; {left}")
+            raise ValueError(
+                f"release {number} was removed: [releases] of graph.toml keeps {self.releases.keep}; {left}"
+            )
         if number not in present:
             raise ValueError(f"release must be one of {', '.join(map(str, present))} (got {number})")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time as clock_time
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -29,21 +28,9 @@ from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL
 
 
 def import_run(
-    path: str | os.PathLike[str],
-    run: str | os.PathLike[str],
-    settings: LiveSettings,
-    gate: GateSettings,
-    open_graph: Callable[..., ServedGraph],
+    path: str | os.PathLike[str], run: str | os.PathLike[str], settings: LiveSettings, gate: GateSettings
 ) -> None:
-    """Creates the folder of a graph with the facts, names and model of a run.
-
-    Args:
-        path: The folder; must be empty or missing.
-        run: The folder of the run, or its ``model.pt``.
-        settings: How updates learn.
-        gate: What an update must reach.
-        open_graph: Opens the folder.
-    """
+    """Creates the folder of a graph with the facts, names and model of a run, which is its folder or ``model.pt``."""
     begin, run = clock_time.perf_counter(), Path(run)
     model = load_model(run / "model.pt" if run.is_dir() else run)
     catalog = model.catalog
@@ -67,7 +54,7 @@ def import_run(
         for own, known in ((folder.store.entities, catalog.entities), (folder.store.relations, catalog.relations)):
             own.add_aliases({alias: known[known.index(alias)] for alias in known.aliases})
     calibration = AnswerCalibration.from_dict(catalog.calibration) if catalog.calibration else None
-    with open_graph(path, write=True) as graph:
+    with ServedGraph(path, write=True) as graph:
         store, clock = graph.folder.store, graph.clock
         current = whole_timeline(store, clock).observed.at(clock.num_steps - 1)
         number, _ = measure_first(graph, made, current, calibration, begin)

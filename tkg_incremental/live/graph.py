@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tkg_incremental.datasets.options import ReadOptions
+from tkg_incremental.live import proposals
 from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.first_training import train_first
@@ -19,21 +20,11 @@ from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.importing import import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.proposals import (
-    check_date,
-    count_changes,
-    date_changes,
-    is_dated,
-    read_changes,
-    validate_changes,
-)
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.updating import learn_pending
-
-__all__ = ["LiveGraph"]
 
 
 class LiveGraph(ServedGraph):
@@ -108,14 +99,12 @@ class LiveGraph(ServedGraph):
             settings: How updates learn; the model is that of the run.
             gate: What an update must reach.
         """
-        import_run(path, run, settings or LiveSettings(), gate or GateSettings(), cls)
+        import_run(path, run, settings or LiveSettings(), gate or GateSettings())
         return cls(path)
 
     def train(self, calibrate: bool = True) -> UpdateReport:
-        """Trains a model on all facts, pending changes included, and makes it the current release.
-
-        With ``calibrate``, some facts are first left out to fit probabilities on; then all facts are learnt.
-        """
+        """Trains a model on all facts, pending changes included, and makes it the current release. With ``calibrate``,
+        some facts are first left out to fit probabilities on; then all facts are learnt."""
         with self._writing():
             return train_first(self, calibrate)
 
@@ -155,23 +144,22 @@ class LiveGraph(ServedGraph):
             self.released()
             self._check_clock()
             store, last = self.folder.store, self.pending_clock
-            when = last.now + 1 if at is None else check_date(last, at, self.show)
+            when = last.now + 1 if at is None else proposals.check_date(last, at, self.show)
             given = {"add": added, "end": ended, "retract": retracted}
-            found = read_changes(store, self.clock, changes, given, full, when, read)
+            found = proposals.read_changes(store, self.clock, changes, given, full, when, read)
             # Changes without a date are the same changes whenever they are applied, as far as they still fit.
-            key = (found if at is None else date_changes(found, when)).content_hash
+            key = (found if at is None else proposals.date_changes(found, when)).content_hash
             seen = store.find_update(key) if len(found) else None
             is_retry = seen is not None and seen.state == "pending"
             if seen is not None and is_retry:
                 validation = ChangeSet(store.changes(seen.id))
             else:
-                validation = validate_changes(
-                    store, self.clock, date_changes(found, when), max(last.now, when), self.show
-                )
-            counts = count_changes(validation.changes)
+                dated = proposals.date_changes(found, when)
+                validation = proposals.validate_changes(store, self.clock, dated, max(last.now, when), self.show)
+            counts = proposals.count_changes(validation.changes)
             rejected = tuple(validation.rejected)
             is_same = seen is not None and seen.state == "applied"
-            if is_same and (at is not None or is_dated(found) or not validation.changes):
+            if is_same and (at is not None or proposals.is_dated(found) or not validation.changes):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
@@ -186,12 +174,8 @@ class LiveGraph(ServedGraph):
         return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})
 
     def rollback(self, number: int) -> None:
-        """Makes an earlier release answer again. Pending changes are discarded.
-
-        Args:
-            number: Number of a release that is still on disk, see ``[releases]`` in ``graph.toml``. The current one
-                discards the pending changes and nothing else.
-        """
+        """Makes a release that is still on disk answer again, see ``[releases]`` in ``graph.toml``. Pending changes are
+        discarded; with the number of the current release, nothing else happens."""
         with self._writing():
             self.folder.check_present(number)
             self.folder.releases.verify(number)
@@ -214,38 +198,28 @@ class LiveGraph(ServedGraph):
         if len(names) not in (1, 3):
             raise ValueError(f"erase takes one name or head, relation and tail (got {len(names)} names)")
         with self._writing():
-            store = self.folder.store
-            ends = [names[0]] if len(names) == 1 else [names[0], names[2]]
-            found = [store.entities.find(name) for name in ends]
-            relation = store.relations.find(names[1]) if len(names) == 3 else 0
-            if None in found:
-                raise KeyError(f"no entity is called {ends[found.index(None)]!r}")
-            if relation is None:
-                raise KeyError(f"no relation is called {names[1]!r}")
+            store, ids = self.folder.store, []
+            for place, name in enumerate(names):
+                known = store.relations if place == 1 else store.entities
+                found = known.find(name)
+                if found is None:
+                    raise KeyError(f"no {known.kind} is called {name!r}")
+                ids.append(found)
             if self.current is not None:
                 self._check_clock()
-            ids = [entity for entity in found if entity is not None]
-            rows, gone = new_rows(self, ids), store.entities.all_of(ids[0])
+            touched, gone = set(ids[::2]), []
+            rows = new_rows(self, ids[::2])
             if len(ids) == 1:
-                facts = store.neighbours(ids[0])
-                touched = {end for fact in facts for end in (fact.head, fact.tail)} - {ids[0]}
-                erase_storage(self.folder, ids, (), rows)
-            else:
-                touched = set(ids)
-                erase_storage(self.folder, (), [(ids[0], relation, ids[1])], rows)
+                gone = store.entities.all_of(ids[0])
+                touched = {end for fact in store.neighbours(ids[0]) for end in (fact.head, fact.tail)} - touched
+            erase_storage(self.folder, tuple(ids), rows)
             self.forget()
             if rows:
                 relearn(self, touched)
-        if len(ids) > 1:
-            return []
         return sorted({str(path) for name in gone for path in audit_bytes(self.folder.path, name)})
 
     def add_aliases(self, aliases: Mapping[str, str]) -> None:
-        """Gives entities further names: questions and changes may use them.
-
-        Args:
-            aliases: Aliases with the names they stand for, such as ``{"USA": "United States"}``.
-        """
+        """Gives entities further names, such as ``{"USA": "United States"}``: questions and changes may use them."""
         with self._writing():
             self.folder.store.entities.add_aliases(aliases)
 

@@ -21,8 +21,6 @@ from tkg_incremental.live.revisions import begin_revision, set_value
 from tkg_incremental.live.schema import StoreError, create_indices, drop_indices
 from tkg_incremental.live.store import FactStore
 
-__all__ = ["NamedFacts", "import_facts", "read_named_facts"]
-
 CHUNK = 100_000
 
 
@@ -53,13 +51,8 @@ class NamedFacts(NamedTuple):
 
 
 def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | None = None) -> NamedFacts:
-    """Reads facts for a live graph.
-
-    Args:
-        source: A CSV, TSV, JSON lines or Parquet file, or a data frame.
-        unit: Unit of time; ``"auto"`` chooses it from the dates.
-        options: How the file is read.
-    """
+    """Reads facts for a live graph from a CSV, TSV, JSON lines or Parquet file, or a data frame. The unit ``"auto"`` is
+    chosen from the dates."""
     options = options or ReadOptions()
     table = load_table(source, options.columns, options.delimiter)
     periods = read_periods(table, unit, options.dayfirst, options.date_format)
@@ -81,22 +74,14 @@ def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | 
 
 
 def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) -> int:
-    """Imports facts in one transaction.
+    """Imports facts into an empty store, in one transaction, and returns their number.
 
     Overlapping intervals of one triple are merged. Facts get ids in the order of head, relation, tail and beginning.
-
-    Args:
-        store: A store without facts.
-        named: The facts.
-        clock: The last step of the graph; by default the last instant that occurs.
-
-    Returns:
-        The number of facts (intervals) stored.
+    The clock is the last step of the graph; by default the last instant that occurs.
     """
     facts, entities = named.facts, named.entities
-    for name, column, size in zip(
-        ("head", "rel", "tail"), facts, (len(entities), len(named.relations), len(entities)), strict=False
-    ):
+    sizes = len(entities), len(named.relations), len(entities)
+    for name, column, size in zip(("head", "rel", "tail"), facts, sizes, strict=False):
         if len(column) and (column.min() < 0 or column.max() >= size):
             raise ValueError(f"{name} must be in 0..{size - 1} (got {column.min()}..{column.max()})")
     for row in np.flatnonzero(facts[4] <= facts[3])[:1].tolist():

@@ -12,8 +12,6 @@ from tkg_incremental.live.facts import FactTable, read_array
 from tkg_incremental.live.records import Fact
 from tkg_incremental.ops.answers import Side
 
-__all__ = ["StoreFacts"]
-
 # Facts of a relation that its usual number of answers is estimated from.
 _SAMPLE = 5_000
 # Stretches of ids that a sample of a type is taken from.
@@ -33,13 +31,16 @@ class StoreFacts:
         self._store, self._clock, self._revision = store, clock, revision
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
+        self._closed: dict[int, bool] = {}
 
     def _select(self, sql: str, *values: int, width: int = 1) -> Tensor:
         return torch.from_numpy(read_array(self._store.connection.execute(sql, values), width))
 
     def _interval(self, fact: Fact) -> Interval:
         end, clock = fact.valid_to, self._clock
-        return Interval(clock.step(fact.valid_from), None if end is None or end > clock.now else clock.step(end - 1))
+        # A fact may begin after the last step.
+        first = max(fact.valid_from, clock.origin) - clock.origin
+        return Interval(first, None if end is None or end > clock.now else clock.step(end - 1))
 
     def _answers(self, given: int, rel: int, side: Side, at: int | None = None) -> list[tuple[int, Fact]]:
         """Entities on a side, with the facts."""
@@ -54,9 +55,17 @@ class StoreFacts:
         found = self._answers(given, rel, side, self._clock.origin + step)
         return {entity: self._interval(fact) for entity, fact in found}
 
-    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
-        found = self._answers(given, rel, side)
-        return torch.tensor(sorted({entity for entity, _ in found}), dtype=torch.long)
+    def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
+        found: dict[int, list[Interval]] = {}
+        for entity, fact in self._answers(given, rel, side):
+            found.setdefault(entity, []).append(self._interval(fact))
+        return found
+
+    def is_closed(self, rel: int) -> bool:
+        if rel not in self._closed:
+            spans = self._spans(rel, "head")
+            self._closed[rel] = bool((spans[:, 2] > spans[:, 1]).any())
+        return self._closed[rel]
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:
@@ -84,17 +93,19 @@ class StoreFacts:
 
     def answers_per_query(self, rel: int, side: Side) -> float:
         if (rel, side) not in self._per_query:
-            given = "tail" if side == "head" else "head"
-            columns = f"{given}, valid_from, coalesce(valid_to, {self._clock.now + 1}) - 1"
-            if self._revision is None:
-                # By entities of the relation: there is no index of facts by relation alone.
-                source = f"members m CROSS JOIN facts f ON f.{given} = m.entity AND f.rel = m.rel"
-                where = f"m.rel = ? AND m.side = {int(given == 'tail')}"
-            else:
-                source, where = self._store.source(self._revision), "rel = ?"
-            sql = f"SELECT {columns} FROM {source} WHERE {where} LIMIT {_SAMPLE}"
-            self._per_query[rel, side] = mean_overlap(self._select(sql, rel, width=3))
+            self._per_query[rel, side] = mean_overlap(self._spans(rel, "tail" if side == "head" else "head"))
         return self._per_query[rel, side]
+
+    def _spans(self, rel: int, side: Side) -> Tensor:
+        """``[n, 3]`` entity on ``side``, first and last instant of some facts of a relation."""
+        columns = f"{side}, valid_from, coalesce(valid_to, {self._clock.now + 1}) - 1"
+        if self._revision is None:
+            # By entities of the relation: there is no index of facts by relation alone.
+            source = f"members m CROSS JOIN facts f ON f.{side} = m.entity AND f.rel = m.rel"
+            where = f"m.rel = ? AND m.side = {int(side == 'tail')}"
+        else:
+            source, where = self._store.source(self._revision), "rel = ?"
+        return self._select(f"SELECT {columns} FROM {source} WHERE {where} LIMIT {_SAMPLE}", rel, width=3)
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:
         heads = {fact.rel for fact in self._store.neighbours(head, self._revision) if fact.head == head}

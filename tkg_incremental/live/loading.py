@@ -14,18 +14,11 @@ from tkg_incremental.models.base import TKGModel
 if TYPE_CHECKING:
     from tkg_incremental.live.serving import ServedGraph
 
-__all__ = ["load_calibration", "load_grown", "load_model"]
-
 
 def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, int] | None = None) -> TKGModel:
-    """The model of a release. Its tables are mapped from their files: it may be trained, and the files stay.
-
-    Args:
-        graph: The graph.
-        number: Number of the release; by default the current one.
-        sizes: Numbers of entities, relations and steps, where there are more than the release has rows for. The new
-            rows are zero.
-    """
+    """The model of a release, by default of the current one. Its tables are mapped from their files: it may be trained,
+    and the files stay. ``sizes`` are numbers of entities, relations and steps where there are more than the release
+    has rows for; the new rows are zero."""
     number = graph.released() if number is None else number
     sizes = {**_sizes_of(graph, number), **(sizes or {})}
     with torch.device("meta"):
@@ -42,13 +35,7 @@ def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, i
 
 def load_grown(graph: ServedGraph, steps: int, generator: torch.Generator) -> tuple[TKGModel, dict[str, int]]:
     """The model of the current release, with initial values for the entities, relations and steps that it lacks, and
-    the rows of each axis that it has values for.
-
-    Args:
-        graph: The graph.
-        steps: Number of steps.
-        generator: Source of the initial values.
-    """
+    the rows of each axis that it has values for."""
     number, store = graph.released(), graph.folder.store
     sizes = {"entities": store.num_entities, "relations": store.num_relations, "steps": steps}
     model, learnt = load_model(graph, number, sizes), _sizes_of(graph, number)

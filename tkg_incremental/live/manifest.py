@@ -11,21 +11,11 @@ from typing import Any
 from tkg_incremental.live.tensors import DTYPES
 from tkg_incremental.storage import atomic_write
 
-__all__ = ["MANIFEST", "RECORDED", "DamagedReleaseError", "Release"]
-
-MANIFEST = "manifest.json"
-MAX_MANIFEST = 1 << 26
-FORMAT = 1
+MANIFEST, FORMAT, MAX_MANIFEST = "manifest.json", 1, 1 << 26
 
 
 class DamagedReleaseError(Exception):
-    """A release cannot be used because a file of it is missing or damaged.
-
-    Args:
-        release: Number of the release.
-        path: The file.
-        reason: What is wrong with it.
-    """
+    """A release cannot be used: its number, the file that is missing or damaged, and what is wrong with it."""
 
     def __init__(self, release: int, path: Path, reason: str) -> None:
         super().__init__(release, path, reason)
@@ -76,12 +66,7 @@ class Release:
 
     @classmethod
     def read(cls, folder: Path, number: int) -> Release:
-        """Reads and verifies the manifest in the folder of a release.
-
-        Args:
-            folder: The folder.
-            number: Number of the release.
-        """
+        """Reads and verifies the manifest in the folder of a release."""
         path = folder / MANIFEST
         try:
             if path.stat().st_size > MAX_MANIFEST:

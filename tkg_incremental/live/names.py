@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 
 from tkg_incremental.data.nearest import NameSearch
 
-__all__ = ["Names"]
-
 TABLES = {"entity": "entities", "relation": "relations"}
 
 
@@ -52,11 +50,8 @@ class Names:
         return None if row is None else int(row[0])
 
     def index(self, name: str | int) -> int:
-        """The id of a name or alias, without regard to case if that is unambiguous. An id is returned as it is.
-
-        Raises:
-            KeyError: If it is unknown, with the nearest names.
-        """
+        """The id of a name or alias, without regard to case if that is unambiguous. An id is returned as it is. The
+        error about an unknown name lists the nearest ones."""
         if isinstance(name, int):
             return name
         found = self.find(name)
@@ -89,12 +84,8 @@ class Names:
         return found
 
     def add_aliases(self, aliases: Mapping[str, str]) -> None:
-        """Adds further names, in one transaction.
-
-        Args:
-            aliases: Aliases with the names they stand for. An alias may be given another meaning later; a name may not
-                become an alias.
-        """
+        """Adds aliases with the names they stand for, in one transaction. An alias may be given another meaning later;
+        a name may not become an alias."""
         rows = []
         for alias, name in aliases.items():
             if self._run(f"SELECT 1 FROM {self._table} WHERE name = ?", (alias,)).fetchone():

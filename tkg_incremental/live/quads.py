@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.facts import sample_quads
 from tkg_incremental.live.records import OPEN, Change
-from tkg_incremental.live.sampling import sample_quads
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.seeding import make_generator
@@ -104,6 +104,20 @@ def replay_quads(store: FactStore, clock: GraphClock, size: int, rng: np.random.
     quads = sample_quads(store, size, rng, clock.now + 1)
     quads[:, TIME] = np.clip(quads[:, TIME] - clock.origin, 0, clock.num_steps - 1)
     return torch.from_numpy(quads)
+
+
+def replay_of_entities(
+    entities: Iterable[int], store: FactStore, clock: GraphClock, size: int, rng: np.random.Generator
+) -> Tensor:
+    """``[n, 4]`` at most ``size`` facts of entities, each at a random step of its interval."""
+    facts = sorted({f for entity in entities for f in store.neighbours(entity) if f.valid_from <= clock.now})
+    quads = []
+    for place in rng.permutation(len(facts))[:size].tolist():
+        fact = facts[place]
+        last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
+        step = int(rng.integers(clock.step(fact.valid_from), last, endpoint=True))
+        quads.append((fact.head, fact.rel, fact.tail, step))
+    return torch.tensor(quads, dtype=torch.long).view(-1, 4)
 
 
 def older_facts(store: FactStore, clock: GraphClock, size: int, seed: int) -> Tensor:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["OPEN", "OPS", "Change", "Fact", "Rejection", "Update"]
-
 #: The end of an open interval in arrays. In records an open end is ``None``.
 OPEN = 2**63 - 1
 #: The kinds of change.

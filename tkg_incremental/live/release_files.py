@@ -12,8 +12,6 @@ from torch import Tensor
 from tkg_incremental.live.manifest import DamagedReleaseError, Release
 from tkg_incremental.live.tensors import NAMES, file_checksum, read_tensors
 
-__all__ = ["changed_parts", "describe_table", "read_parts", "read_tables"]
-
 Parts = dict[str, Tensor]
 
 
@@ -23,15 +21,7 @@ def describe_table(table: Tensor) -> dict[str, object]:
 
 
 def read_parts(folder: Path, release: Release) -> Parts:
-    """The tensors in the files of one release, memory-mapped, after a check against its manifest.
-
-    Args:
-        folder: The folder of the release.
-        release: Its manifest.
-
-    Raises:
-        DamagedReleaseError: With the file and what is wrong with it.
-    """
+    """The tensors in the files of one release, memory-mapped, after every byte was checked against its manifest."""
     parts: Parts = {}
     for name, about in release.files.items():
         path = folder / name
@@ -67,26 +57,20 @@ def _check_part(release: Release, key: str, part: Tensor) -> None:
 
 def read_tables(chain: Sequence[tuple[Path, Release]], rows: Mapping[str, int] | None = None) -> dict[str, Tensor]:
     """The tables of the last release of a chain: those of the first one, memory-mapped, with the rows that each later
-    one has changed. Tables that get more rows are copied, once.
-
-    Args:
-        chain: Folders and manifests, a full release first.
-        rows: Numbers of rows by table, at least those of the release. Rows beyond those are zero.
-    """
+    one has changed. Tables that get more rows, there or by ``rows``, are copied once; those beyond the release are
+    zero."""
     last, room = chain[-1][1], rows or {}
     found = [(folder, release, read_parts(folder, release)) for folder, release in chain]
     for (_, before, _), (folder, release, parts) in itertools.pairwise(found):
         _check_growth(before, release, folder, parts)
     tables: dict[str, Tensor] = {}
     for folder, release, parts in found:
-        for table in release.tables:
+        for table, about in release.tables.items():
             if table in parts:
                 tables[table] = _grown(parts[table], last.tables.get(table, {"shape": []})["shape"], room.get(table, 0))
             elif f"{table}.index" in parts:
-                try:
-                    _apply(tables.get(table), parts[f"{table}.index"], parts.get(f"{table}.rows"), release, table)
-                except ValueError as error:
-                    raise DamagedReleaseError(release.number, folder, str(error)) from None
+                if not _apply(tables.get(table), parts, table, sum(about["shape"][:1])):
+                    raise DamagedReleaseError(release.number, folder, f"the changed rows of '{table}' do not fit it")
             elif table not in tables:
                 raise DamagedReleaseError(release.number, folder, f"the table '{table}' is missing")
     return {table: tables[table] for table in last.tables}
@@ -102,15 +86,15 @@ def _check_growth(before: Release, release: Release, folder: Path, parts: Parts)
             raise DamagedReleaseError(release.number, folder, reason)
 
 
-def _apply(target: Tensor | None, index: Tensor, rows: Tensor | None, release: Release, table: str) -> None:
-    bound = sum(release.tables[table]["shape"][:1])
-    if target is None or rows is None or len(rows) != len(index):
-        raise ValueError(f"the rows of '{table}' do not fit their index")
-    if rows.dtype != target.dtype or rows.shape[1:] != target.shape[1:] or bound > len(target):
-        raise ValueError(f"the rows of '{table}' do not fit the table")
-    if len(index) and not 0 <= int(index.min()) <= int(index.max()) < bound:
-        raise ValueError(f"the index of '{table}' exceeds its {bound} rows")
+def _apply(target: Tensor | None, parts: Parts, table: str, bound: int) -> bool:
+    """Sets the changed rows of a table, if they fit it and are among its first ``bound`` ones."""
+    index, rows = parts[f"{table}.index"], parts.get(f"{table}.rows")
+    if target is None or rows is None or rows.dtype != target.dtype or bound > len(target):
+        return False
+    if rows.shape != (len(index), *target.shape[1:]) or not bool(((index >= 0) & (index < bound)).all()):
+        return False
     target[index] = rows
+    return True
 
 
 def _grown(table: Tensor, final: Sequence[int], room: int) -> Tensor:
@@ -124,13 +108,8 @@ def _grown(table: Tensor, final: Sequence[int], room: int) -> Tensor:
 
 
 def changed_parts(tables: Mapping[str, Tensor], changed: Mapping[str, Tensor], before: Release) -> Parts:
-    """The tensors of a file with the rows that changed: for each table their index and values, or all of a new table.
-
-    Args:
-        tables: All tables, whole.
-        changed: For each table the rows that changed.
-        before: The release that they have changed since.
-    """
+    """The tensors of a file with the rows that changed since a release: for each table their index and values, or all
+    of a new table."""
     unknown = set(changed) - set(tables)
     if unknown:
         raise ValueError(f"changed names tables that are not there: {sorted(unknown)}")

@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +20,6 @@ from tkg_incremental.live.release_files import changed_parts, describe_table, re
 from tkg_incremental.live.tensors import write_tensors
 from tkg_incremental.storage import atomic_write, sync_folder
 
-__all__ = ["ReleaseFolder"]
-
 #: Once the changed rows of a chain exceed this share of the tables, the next release is a full one.
 COMPACT_SHARE = 0.5
 
@@ -31,14 +29,11 @@ class ReleaseFolder:
 
     Args:
         path: The folder of the graph. It holds ``releases/`` and ``current``.
-        compact_share: Share of the tables that the changed rows of a chain may have before a release is full again.
-        max_chain: Releases that a chain may have before one is full again; :obj:`None` for any number.
+        keep: Number of releases that stay on disk, and that a chain may have before one is full again; 0 for all.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], compact_share: float = COMPACT_SHARE, max_chain: int | None = None
-    ) -> None:
-        self.path, self.compact_share, self.max_chain = Path(path), compact_share, max_chain
+    def __init__(self, path: str | os.PathLike[str], keep: int = 0) -> None:
+        self.path, self.keep = Path(path), keep
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r}, current={self.current()})"
@@ -51,8 +46,6 @@ class ReleaseFolder:
         """The releases that are there, oldest first."""
         names = (path.name for path in (self.path / "releases").glob("*") if path.is_dir())
         return sorted(int(name) for name in names if re.fullmatch(r"[0-9]{4,}", name))
-
-    # -- the current release
 
     def current(self) -> int | None:
         """The release that answers; ``None`` before the first one."""
@@ -71,8 +64,6 @@ class ReleaseFolder:
         with atomic_write(self.path / "current") as file:
             file.write(f"{number:04d}\n".encode())
 
-    # -- reading
-
     def manifest(self, number: int) -> Release:
         """The verified manifest of a release."""
         return Release.read(self.folder(number), number)
@@ -85,12 +76,8 @@ class ReleaseFolder:
             number = release.parent
 
     def chain(self, number: int, until: Collection[int] = ()) -> list[Release]:
-        """A release and its ancestors, oldest first.
-
-        Args:
-            number: Number of the release.
-            until: Releases whose ancestors are left out, so that an update does not read the manifests of all others.
-        """
+        """A release and its ancestors, oldest first. Those of the releases ``until`` are left out, so that an update
+        does not read the manifests of all others."""
         found = []
         for release in self.lineage(number):
             found.append(release)
@@ -118,14 +105,9 @@ class ReleaseFolder:
         Args:
             number: Number of the release.
             rows: Numbers of rows by table, where more are needed than the release has.
-
-        Raises:
-            DamagedReleaseError: If a file of the release or of one that it builds on is missing or damaged.
         """
         chain = self.table_chain(number)
         return read_tables([(self.folder(release.number), release) for release in chain], rows)
-
-    # -- writing
 
     def write_release(
         self,
@@ -156,10 +138,10 @@ class ReleaseFolder:
             before = self.manifest(parent)
             delta = changed_parts(tables, changed, before)
             size = before.chain_bytes + sum(part.nbytes for part in delta.values())
-            limit = self.compact_share * sum(part.nbytes for part in tables.values())
-            if size <= limit and (self.max_chain is None or len(self.table_chain(parent)) < self.max_chain):
+            limit = COMPACT_SHARE * sum(part.nbytes for part in tables.values())
+            if size <= limit and (self.keep == 0 or len(self.table_chain(parent)) < self.keep):
                 parts, release = delta, replace(release, full=False, chain_bytes=size)
-        temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+        temporary = self._temporary(number)
         try:
             temporary.mkdir(parents=True)
             name = f"tables-{secrets.token_hex(4)}.safetensors"
@@ -182,12 +164,51 @@ class ReleaseFolder:
         os.rename(self.folder(number), kept)
         return kept
 
-    def clean(self, keep: set[int]) -> list[Path]:
-        """Removes what killed writers have left. Only the holder of the writer lock may call this.
+    def prune(self) -> None:
+        """Removes all but the newest releases, the current one with the ones before it, and those that they build on.
+        Only the holder of the writer lock may call this.
 
-        Args:
-            keep: Releases that have been current. Others were never committed.
+        A release disappears by a rename, newest first, so that at any moment each one that is left has all it builds
+        on. A killed process may leave a renamed folder, which the next writer removes.
         """
+        numbers = self.numbers()
+        if self.keep == 0 or len(numbers) <= self.keep:
+            return
+        try:
+            needed = self._needed(numbers)
+        except DamagedReleaseError:
+            return  # what it builds on is unknown, so nothing is removed
+        for number in reversed([number for number in numbers if number not in needed]):
+            garbage = self._temporary(number)
+            try:
+                os.rename(self.folder(number), garbage)
+            except PermissionError:
+                break  # Windows: a reader has it open; older ones may be what it builds on
+            shutil.rmtree(garbage, ignore_errors=True)
+
+    def _needed(self, numbers: Sequence[int]) -> set[int]:
+        kept, number = set(numbers[-self.keep :]), self.current()
+        for _ in range(self.keep):  # after a rollback these are not the newest ones
+            if number is None or number not in numbers:
+                break
+            kept.add(number)
+            number = self.manifest(number).parent
+        needed: set[int] = set()
+        for number in kept:
+            for release in self.lineage(number):
+                if release.number in needed:
+                    break
+                needed.add(release.number)
+                if release.full:
+                    break
+        return needed
+
+    def _temporary(self, number: int) -> Path:
+        return self.path / "releases" / f"{number:04d}.{secrets.token_hex(4)}.tmp"
+
+    def clean(self, keep: set[int]) -> list[Path]:
+        """Removes what killed writers have left, and releases that are not among ``keep``: those have never been
+        current. Only the holder of the writer lock may call this."""
         releases = self.path / "releases"
         garbage = [*releases.glob("*.tmp"), *self.path.glob("*.tmp"), *releases.glob("[0-9]*[0-9]/*.tmp")]
         for number in self.numbers():

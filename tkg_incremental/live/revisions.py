@@ -13,8 +13,6 @@ from tkg_incremental.live.facts import COLUMNS, FactTable
 from tkg_incremental.live.records import OPEN, Change, Fact
 from tkg_incremental.live.schema import StoreError
 
-__all__ = ["apply_change", "apply_ids", "begin_revision", "get_number", "restore", "set_value"]
-
 Show = Callable[[int], str]
 
 
@@ -32,12 +30,7 @@ def set_value(store: FactTable, key: str, value: object) -> None:
 
 
 def begin_revision(store: FactTable, reason: str) -> int:
-    """Starts a revision and returns its number.
-
-    Args:
-        store: The store.
-        reason: Why the facts change, such as ``"release 3"``.
-    """
+    """Starts a revision for a reason such as ``"release 3"`` and returns its number."""
     sql = "SELECT coalesce(max(number), 0) + 1, coalesce(max(recorded_at), 0) FROM revisions"
     number, last = store.connection.execute(sql).fetchone()
     if not isinstance(last, int):
@@ -49,13 +42,7 @@ def begin_revision(store: FactTable, reason: str) -> int:
 
 
 def restore(store: FactTable, revision: int, reason: str) -> None:
-    """Makes a new revision with the facts of an earlier one. The cost follows what has changed since.
-
-    Args:
-        store: The store.
-        revision: The earlier revision.
-        reason: Why.
-    """
+    """Makes a new revision with the facts of an earlier one. The cost follows what has changed since."""
     new = begin_revision(store, reason)
     run = store.connection.execute
     for row in run(f"SELECT {COLUMNS} FROM facts WHERE since > ? AND since > 1", (revision,)).fetchall():
@@ -88,17 +75,8 @@ def _remove(store: FactTable, revision: int, fact: Fact) -> None:
 
 
 def apply_change(store: FactTable, revision: int, change: Change, show: Show = str) -> str | None:
-    """Applies one change with names.
-
-    Args:
-        store: The store.
-        revision: The revision that is being made.
-        change: The change. Names of an addition get ids.
-        show: Formats instants for the reason.
-
-    Returns:
-        Why the change was not applied, or ``None``.
-    """
+    """Applies one change with names to the revision that is being made, and returns why it does not fit, or ``None``.
+    Names of an addition get ids; ``show`` formats instants."""
     parts = ((store.relations, change.rel), (store.entities, change.head), (store.entities, change.tail))
     ids = []
     for names, name in parts:

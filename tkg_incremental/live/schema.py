@@ -7,8 +7,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-__all__ = ["SCHEMA_VERSION", "StoreError", "connect", "create_indices", "create_tables", "drop_indices"]
-
 SCHEMA_VERSION = 2
 APPLICATION_ID = 0x544B4749  # "TKGI"
 
@@ -67,9 +65,7 @@ TRIGGERS = {
 
 
 _ABOUT = ("user_version", "application_id")
-
 _COLUMNS = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
-
 _PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
 
 
@@ -78,12 +74,7 @@ class StoreError(Exception):
 
 
 def create_tables(connection: sqlite3.Connection, unit: str) -> None:
-    """Creates the tables of an empty store in the running transaction.
-
-    Args:
-        connection: An open connection.
-        unit: Unit of time of the graph's instants.
-    """
+    """Creates the tables of an empty store in the running transaction."""
     for statement in TABLES.split(";"):
         if statement.strip():
             connection.execute(statement)
@@ -115,16 +106,8 @@ def _is_on_read_only_medium(path: Path) -> bool:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Opens the file of a store.
-
-    A write-ahead log lets readers go on while a writer commits. ``secure_delete`` overwrites what is deleted.
-
-    Args:
-        path: The file.
-
-    Raises:
-        StoreError: If the file is no store of this version.
-    """
+    """Opens the file of a store, if it is one of this version. A write-ahead log lets readers go on while a writer
+    commits. ``secure_delete`` overwrites what is deleted."""
     # Where the folder cannot be written to, SQLite needs no log, which it could not create.
     read_only = _is_on_read_only_medium(path)
     address = f"{path.absolute().as_uri()}?mode={'ro&immutable=1' if read_only else 'rwc'}"

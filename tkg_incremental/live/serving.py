@@ -80,7 +80,7 @@ class ServedGraph:
         only: str | None = None,
         as_of: Any = None,
     ) -> list[Answer]:
-        """The ``k`` best answers, known facts first.
+        """The ``k`` best answers: known facts, then predictions, then facts that are known to be over.
 
         Args:
             head: Name; :obj:`None` if it is asked for.
@@ -100,7 +100,7 @@ class ServedGraph:
             when = engine.axis.labels[-1] if at is None else at
             while True:
                 found = engine.query(head, rel, tail, when, asked, any_type)
-                chosen = [answer for answer in found if only is None or (answer.known is not None) == (only == "known")]
+                chosen = [answer for answer in found if only in (None, answer.kind)]
                 # Known answers come first: those that are predicted may need a longer list.
                 if only != "predicted" or len(chosen) >= k or len(found) < asked:
                     return Answers(chosen[:k])
@@ -165,8 +165,7 @@ class ServedGraph:
         elif isinstance(as_of, int):
             revision = store.revision_of(as_of)
         else:
-            revision = store.revision_at(recorded_instant(as_of))
-            number = store.release_at(revision)
+            revision, number = store.state_at(recorded_instant(as_of))
             if number is None:
                 raise ValueError(f"as_of must not be before the first release (got {as_of!r})")
         is_past, key = revision is not None, (number, revision)
@@ -214,14 +213,7 @@ class ServedGraph:
     def rescaled(
         self, calibration: AnswerCalibration | None, model: TKGModel, clock: GraphClock, quads: Tensor
     ) -> AnswerCalibration | None:
-        """A calibration with the unit of another model's scores.
-
-        Args:
-            calibration: The calibration.
-            model: The model.
-            clock: Its time axis.
-            quads: ``[n, 4]`` known facts.
-        """
+        """A calibration with the unit of another model's scores, measured on known facts ``[n, 4]``."""
         if calibration is None or not len(quads):
             return calibration
         return replace(calibration, unit=score_unit(self.make_engine(model, clock), quads))

@@ -13,22 +13,13 @@ from typing import Any
 
 from tkg_incremental.storage import atomic_write
 
-__all__ = ["SettingsError", "check_table", "read_settings", "write_settings"]
-
 
 class SettingsError(ValueError):
     """``graph.toml`` cannot be read or written."""
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        SettingsError: If it is no TOML, with the line.
-    """
+    """The tables of a TOML file. A :class:`SettingsError` names the line that is no TOML."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -43,16 +34,9 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def check_table(name: str, table: Any, options: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a table, if each is an option and has the type of its default.
-
-    Args:
-        name: Name of the table.
-        table: What the file has under this name.
-        options: The options with their defaults, or a dataclass whose fields with a scalar default are the options.
-
-    Raises:
-        SettingsError: With the option, what was expected and what came.
-    """
+    """The values of a table of the file, if each is an option and has the type of its default; otherwise a
+    :class:`SettingsError` with what was expected and what came. ``options`` are defaults by name, or a dataclass
+    with scalar defaults."""
     if not isinstance(table, dict):
         raise SettingsError(f"[{name}] must be a table (got {table!r})")
     if isinstance(options, type):
@@ -73,13 +57,21 @@ def check_table(name: str, table: Any, options: type[Any] | Mapping[str, Any]) -
 _KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
-def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Writes tables of scalars as TOML, atomically.
+#: Number of releases that stay on disk, unless ``graph.toml`` says another one.
+KEEP = 30
 
-    Args:
-        path: The file.
-        tables: Settings by table and key.
-    """
+
+def read_keep(table: Any) -> int:
+    """The option ``keep`` of the table ``[releases]``: number of releases that stay on disk; 0 keeps all."""
+    keep = int(check_table("releases", table, {"keep": KEEP}).get("keep", KEEP))
+    # The last but one must stay: a reader may be about to open it.
+    if keep != 0 and keep < 2:
+        raise SettingsError(f"keep in [releases] must be 0 or at least 2 (got {keep})")
+    return keep
+
+
+def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes tables of scalars as TOML, atomically."""
     lines = []
     for name, table in tables.items():
         lines += [f"[{_key(name)}]", *(f"{_key(key)} = {_value(key, value)}" for key, value in table.items()), ""]

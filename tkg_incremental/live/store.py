@@ -20,7 +20,6 @@ from tkg_incremental.live.schema import StoreError, connect, create_tables
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["FactStore"]
 
 #: Microseconds since 1970 at the end of the year 9999, the last one that Python has dates for.
 MAX_CREATED = 253_402_300_800_000_000
@@ -34,6 +33,12 @@ SELECT id, recorded_at, clock, source, "release",
     CASE WHEN "release" IS NULL THEN 'pending' WHEN "release" IN ancestors THEN 'applied' ELSE 'undone' END AS state,
     (SELECT count(*) FROM changes WHERE "update" = u.id)
 FROM updates u WHERE (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hash = ?3) ORDER BY id
+"""
+
+_RELEASES = """
+SELECT number, parent, created, clock,
+    (SELECT json_group_array(id) FROM (SELECT id FROM updates WHERE "release" = number ORDER BY id)), metrics
+FROM releases ORDER BY number
 """
 
 
@@ -55,12 +60,7 @@ class FactStore(FactTable):
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], unit: str) -> FactStore:
-        """Creates an empty store.
-
-        Args:
-            path: The SQLite file; must not exist.
-            unit: Unit of time, such as ``"day"``.
-        """
+        """Creates an empty store in a new file, with a unit of time such as ``"day"``."""
         if Path(path).exists():
             raise StoreError(f"'{path}' exists already")
         with closing(connect(Path(path))) as connection:
@@ -123,22 +123,14 @@ class FactStore(FactTable):
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
 
-    # -- recorded time
-
-    def revision_at(self, recorded: int) -> int:
-        """The revision that was the present one at a recorded instant; 0 if there was none.
-
-        Args:
-            recorded: Microseconds since 1970 (UTC).
-        """
-        sql = "SELECT coalesce(max(number), 0) FROM revisions WHERE recorded_at <= ?"
-        return int(self.connection.execute(sql, (recorded,)).fetchone()[0])
-
-    def release_at(self, revision: int) -> int | None:
-        """The release that answered at a revision; ``None`` if there was none yet."""
+    def state_at(self, recorded: int) -> tuple[int, int | None]:
+        """The present revision at a recorded instant, in microseconds since 1970 (UTC), and the release that answered;
+        0 and ``None`` if there was none yet."""
+        run, sql = self.connection.execute, "SELECT coalesce(max(number), 0) FROM revisions WHERE recorded_at <= ?"
+        revision = run(sql, (recorded,)).fetchone()[0]
         sql = "SELECT reason FROM revisions WHERE number <= ? AND reason LIKE '%release %' ORDER BY number DESC LIMIT 1"
-        row = self.connection.execute(sql, (revision,)).fetchone()
-        return None if row is None else int(row[0].rpartition(" ")[2])
+        row = run(sql, (revision,)).fetchone()
+        return int(revision), None if row is None else int(row[0].rpartition(" ")[2])
 
     def revision_of(self, release: int) -> int:
         """The revision with the facts of a release."""
@@ -146,8 +138,6 @@ class FactStore(FactTable):
         if row is None:
             raise StoreError(f"release {release} is unknown to '{self.path}'")
         return int(row[0])
-
-    # -- updates and releases
 
     def record(self, changes: Iterable[Change], clock: int, content_hash: str, source: str = "") -> int:
         """Records changes as pending, in one transaction, and returns the id of the update.
@@ -188,12 +178,8 @@ class FactStore(FactTable):
         return [Change(*row) for row in self.connection.execute(sql, (update,))]
 
     def updates(self, state: str | None = None, content_hash: str | None = None) -> list[Update]:
-        """The recorded updates, oldest first.
-
-        Args:
-            state: Only those that are ``"pending"``, ``"applied"`` or ``"undone"``.
-            content_hash: Only those with this content.
-        """
+        """The recorded updates, oldest first; only those of a state (``"pending"``, ``"applied"`` or ``"undone"``) or
+        with a content, if they are given."""
         return [Update(*row) for row in self.connection.execute(_UPDATES, (self.release, state, content_hash))]
 
     def find_update(self, content_hash: str) -> Update | None:
@@ -202,12 +188,8 @@ class FactStore(FactTable):
 
     def releases(self) -> list[Release]:
         """The releases that have been current, oldest first."""
-        members: dict[int, list[int]] = {}
-        for update, release in self.connection.execute('SELECT id, "release" FROM updates WHERE "release" IS NOT NULL'):
-            members.setdefault(release, []).append(update)
         found = []
-        rows = self.connection.execute("SELECT number, parent, created, clock, metrics FROM releases ORDER BY number")
-        for number, parent, created, clock, text in rows:
+        for number, parent, created, clock, ids, text in self.connection.execute(_RELEASES):
             try:
                 metrics = dict(json.loads(text))
             except (ValueError, TypeError) as error:
@@ -215,7 +197,7 @@ class FactStore(FactTable):
             if type(created) is not int or type(clock) is not int or not 0 <= created < MAX_CREATED:
                 got = f"got {created!r} and {clock!r}"
                 raise StoreError(f"'{self.path}' is damaged: release {number} has no times ({got})")
-            found.append(Release(number, parent, created, clock, tuple(members.get(number, ())), metrics))
+            found.append(Release(number, parent, created, clock, tuple(json.loads(ids)), metrics))
         return found
 
     def _apply_update(self, update: int, revision: int) -> None:
@@ -223,21 +205,13 @@ class FactStore(FactTable):
         for row in self.connection.execute(sql, (update,)).fetchall():
             apply_ids(self, revision, *row)  # what no longer fits, after a rollback, has no effect
 
-    def sync(self, chain: Sequence[Release]) -> bool:
-        """Brings the facts to the state of a release, in one transaction.
-
-        The first time, its pending updates are applied. Later the revision it had is restored, which costs as much
-        as has changed since.
-
-        Args:
-            chain: The release and its ancestors, oldest first.
-
-        Returns:
-            Whether anything was to be done.
-        """
+    def sync(self, chain: Sequence[Release]) -> None:
+        """Brings the facts to the state of the last release of a chain, oldest first, in one transaction. The first
+        time, its updates are applied. Later the revision it had is restored, which costs as much as has changed
+        since."""
         target = chain[-1]
         if self.release == target.number:
-            return False
+            return
         with self.transaction() as connection:
             known = {number for (number,) in connection.execute("SELECT number FROM releases")}
             base = max((i for i, release in enumerate(chain) if release.number in known), default=-1)
@@ -254,4 +228,3 @@ class FactStore(FactTable):
                 connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", (*values, metrics, revision))
             set_value(self, "release", target.number)
             set_value(self, "clock", target.clock)
-        return True

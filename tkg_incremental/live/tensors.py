@@ -18,8 +18,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["DTYPES", "NAMES", "file_checksum", "read_tensors", "write_tensors"]
-
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -33,21 +31,11 @@ DTYPES = {
     "BOOL": torch.bool,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-ALIGNMENT = 64
-MAX_HEADER = 1 << 24
-CHUNK = 1 << 24
+ALIGNMENT, MAX_HEADER, CHUNK = 64, 1 << 24, 1 << 24
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Writes tensors to a file and flushes it to disk.
-
-    Args:
-        path: The file; must not exist.
-        tensors: The tensors by name.
-
-    Returns:
-        ``{"bytes": size, "sha256": checksum}``.
-    """
+    """Writes tensors by name to a new file, flushes it to disk, and returns ``{"bytes": size, "sha256": checksum}``."""
     header: dict[str, Any] = {}
     place = 0
     for name, tensor in tensors.items():
@@ -78,14 +66,8 @@ def file_checksum(path: Path) -> str:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Maps the tensors of a file. Pages are read when used; changes stay in memory.
-
-    Args:
-        path: The file.
-
-    Raises:
-        ValueError: If the header is damaged or does not fit the size of the file.
-    """
+    """Maps the tensors of a file. Pages are read when used; changes stay in memory. A :class:`ValueError` says that the
+    header is damaged or does not fit the size of the file."""
     total = path.stat().st_size
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")

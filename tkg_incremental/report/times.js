@@ -11,9 +11,9 @@ function cell(row, text, kind) {
 function show() {
   label.textContent = data.labels[step.value];
   body.replaceChildren();
-  for (const [name, probability, known] of data.answers[question.selectedIndex][step.value]) {
+  for (const [name, probability, known, kind] of data.answers[question.selectedIndex][step.value]) {
     const row = body.insertRow();
-    row.className = known ? "known" : "";
+    row.className = kind;
     cell(row, name, "");
     if (data.calibrated) {
       cell(row, probability, "n");

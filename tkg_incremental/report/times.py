@@ -122,10 +122,9 @@ def _spread(count: int, limit: int) -> list[int]:
 
 
 def _rows(answers: Sequence[Answer]) -> list[list[str]]:
-    """Name, probability and known interval of each answer, as text."""
+    """Name, probability, what is known, and kind of each answer, as text."""
     rows = []
     for answer in answers:
         probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-        known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or 'now'}"
-        rows.append([printable(answer.name), probability, known])
+        rows.append([printable(answer.name), probability, answer.period, answer.kind])
     return rows

@@ -32,8 +32,7 @@ class N3(Term):
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert context.batch is not None
-        model, encoder = context.model, context.model.encoder
-        power = encoder.penalty_power
+        model, power = context.model, context.model.penalty_power
         total, count = torch.zeros((), device=model.device), 0
         # If several processes divide a batch, the mean of their losses is the loss of the batch.
         for part in context.batch.terms:
@@ -41,12 +40,13 @@ class N3(Term):
                 continue
             rel, time = part.quads[:, REL], part.quads[:, TIME]
             share = part.weight * part.total
-            # Both directions: two queries of each quad.
-            total = total + 2 * encoder.num_products * nuclear_norm(part.ends, power) * share
+            ends = nuclear_norm(part.ends, power)
             sides = SIDES if model.reciprocal else SIDES[:1]
             for side in sides:
-                relations = encoder.relation_factors(model.relation_rows(rel, side), time)
-                total = total + 2 / len(sides) * nuclear_norm(relations, power) * share
+                relations = model.relation_factors(model.relation_rows(rel, side), time)
+                # The score is a sum of one product per relation factor, and the ends are factors of each.
+                penalty = len(relations) * ends + nuclear_norm(relations, power)
+                total = total + 2 / len(sides) * penalty * share
             count += part.total
         return {"N3": self.weight * total / max(1, count)}
 
@@ -67,12 +67,11 @@ class TemporalSmoothness(Term):
         check_weight("weight", self.weight)
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
-        encoder = context.model.encoder
-        steps = torch.arange(context.time + 1, device=context.model.device)
-        total = torch.zeros((), device=context.model.device)
-        for name, axis in encoder.axes.items():
-            if axis == "time":
-                total = total + temporal_smoothness(encoder.rows(name, steps), encoder.penalty_power)
+        model = context.model
+        steps = torch.arange(context.time + 1, device=model.device)
+        total = torch.zeros((), device=model.device)
+        for name in model.tables("time"):
+            total = total + temporal_smoothness(model.rows(name, steps), model.penalty_power)
         return {"smoothness": self.weight * total}
 
 
@@ -86,7 +85,7 @@ def nuclear_norm(factors: Sequence[Tensor], p: int = 3) -> Tensor:
 
     The factors of TComplEx are the head, the relation at the step, :math:`\mathbf{r} \odot \boldsymbol{\tau}_t`, and
     the tail. Those of TNTComplEx are the head, both parts of the relation, and the tail; as the score is a sum of two
-    products, the ends count twice. ChronoR has four: head, relation and step, rotation, and tail.
+    products, the ends count twice.
 
     Args:
         factors: Each ``[B, d]``; the first half is the real part, the second half the imaginary part.
