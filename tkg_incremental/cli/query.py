@@ -61,8 +61,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f'exactly one of HEAD, REL and TAIL must be "?" (got {args.head!r} {args.rel!r} {args.tail!r})'
         )
-    names = [None if name == "?" else name for name in (args.head, args.rel, args.tail)]
-    answers = ask_graph(args, names) if is_graph(args.run_dir) else ask_run(args, names)
+    answers = ask_graph(args) if is_graph(args.run_dir) else ask_run(args)
     if args.json:
         print_json({when: [answer.to_dict() for answer in found] for when, (_, found) in answers.items()})
         return OK
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def ask_run(args: argparse.Namespace, names: Sequence[str | None]) -> Answers:
+def ask_run(args: argparse.Namespace) -> Answers:
     """Asks the model of a run."""
     for flag in ("known_only", "predicted_only", "as_of"):
         if getattr(args, flag) not in (None, False):
@@ -82,17 +81,23 @@ def ask_run(args: argparse.Namespace, names: Sequence[str | None]) -> Answers:
     labels = catalog.axis.labels
     with bad_data():
         times = args.at or [labels[-1]]
-        answers = {when: model.query(*names, when, args.k, args.any_type) for when in times}
+        answers = {when: model.query(*names_of(args), when, args.k, args.any_type) for when in times}
         return {when: (labels[model.answers.step_of(when)], found) for when, found in answers.items()}
 
 
-def ask_graph(args: argparse.Namespace, names: Sequence[str | None]) -> Answers:
+def ask_graph(args: argparse.Namespace) -> Answers:
     """Asks a live graph: known answers, then predictions, then what is over, each with its probability."""
     only = "known" if args.known_only else "predicted" if args.predicted_only else None
     with open_graph(args.run_dir) as graph:
         times = args.at or [graph.engine_as_of(args.as_of).axis.labels[-1]]
         choice = {"any_type": args.any_type, "only": only, "as_of": args.as_of}
-        return {when: (when, graph.query(*names, when, args.k, **choice)) for when in times}
+        return {when: (when, graph.query(*names_of(args), when, args.k, **choice)) for when in times}
+
+
+def names_of(args: argparse.Namespace) -> tuple[str | None, str | None, str | None]:
+    """Head, relation and tail; :obj:`None` for the one that is asked for."""
+    head, rel, tail = (None if name == "?" else name for name in (args.head, args.rel, args.tail))
+    return head, rel, tail
 
 
 def answer_table(answers: Sequence[Answer]) -> str:

@@ -77,7 +77,7 @@ def read_fields(
 
 def records_of(lines: Iterable[str], delimiter: str, strict: bool = True) -> Any:
     """A reader of records: fields are quoted as in CSV files, but not at all where tabs separate them."""
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Any = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     return csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=strict)
 
 
