@@ -13,10 +13,13 @@ from small_live import QUICK
 
 from tkg_incremental.live import FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import Round, train_update
+from tkg_incremental.live.learning import EndedFacts, Round, train_update
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, replay_of_entities
 from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.live.timelines import whole_timeline
+from tkg_incremental.loader import NegativeSampler, TKGLoader
+from tkg_incremental.strategies import Given
+from tkg_incremental.strategies.context import TrainingContext
 
 CLOCK = GraphClock(1, 12, "day")
 
@@ -58,6 +61,27 @@ def test_only_entities_of_changes_move(store: FactStore) -> None:
     for name, table in tables.items():
         differs = (table.detach() != before[name]).any(1).nonzero().flatten()
         assert sorted(moved[name].tolist()) == differs.tolist()
+
+
+def test_ended_facts_move_entities_only(store: FactStore) -> None:
+    """The gradient of a term with one ended fact, with and without that of relations and steps."""
+    model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
+    model.encoder.sparse_gradients = False
+    timeline = whole_timeline(store, CLOCK)
+    quads = torch.tensor([[0, 0, 1, 11]])
+    gradients = []
+    for entities_only in (False, True):
+        term = EndedFacts(Given(quads), 3, 1.0, open_only=False, entities_only=entities_only)
+        sampler, generator = NegativeSampler(timeline), torch.Generator().manual_seed(0)
+        batch = next(iter(TKGLoader(timeline, 11, [term], sampler, generator)))
+        (encoded,) = model.encode(batch, timeline).terms
+        model.zero_grad()
+        term.losses(encoded, TrainingContext(timeline, 11, model, None))["unlikelihood"].backward()
+        gradients.append({name: table.grad for name, table in model.encoder.tables().items()})
+    everything, entities = gradients
+    torch.testing.assert_close(entities.pop("entity_vectors"), everything.pop("entity_vectors"))
+    assert all(gradient is not None and bool(gradient.any()) for gradient in everything.values())
+    assert all(gradient is None or not bool(gradient.any()) for gradient in entities.values())
 
 
 def test_replay_of_entities(store: FactStore) -> None:

@@ -17,7 +17,7 @@ from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
-from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, TIME
+from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, SIDES, TAIL, TIME
 from tkg_incremental.seeding import derive_seed, make_generator
 from tkg_incremental.strategies import CrossEntropy, Current, Given, History, Strategy, Term, UnlikelihoodLoss
 from tkg_incremental.strategies.context import TrainingContext
@@ -40,10 +40,23 @@ NUM_NEGATIVES = 500
 class EndedFacts(UnlikelihoodLoss):
     """Unlikelihood of ended facts. Where nothing has replaced one, its answer must also score below the mean of the
     negatives: a question that has no answer any more must not list the last one, and the gradient of the unlikelihood
-    vanishes before that."""
+    vanishes before that.
+
+    Args:
+        entities_only: Only vectors of entities are learnt. The relations and the last step, at which all ended facts
+            lie, are shared by facts that an update does not visit.
+    """
+
+    entities_only: bool = False
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert encoded is not None
+        if self.entities_only:
+            model, (rel, time) = encoded.model, (encoded.quads[:, REL], encoded.quads[:, TIME])
+            ends = zip(encoded.ends, SIDES, strict=True)
+            encoded.query = torch.cat(
+                [model.query_of(end, model.relation_vectors(rel, time, side).detach(), side) for end, side in ends]
+            )
         losses = super().losses(encoded, context)
         logits = encoded.logits()
         margin = logits[:, 0] - logits[:, 1:].mean(1)
@@ -115,7 +128,8 @@ def train_update(
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
-        terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False))
+        entities_only = initial_sums is not None
+        terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False, entities_only=entities_only))
     pool = None if negatives["negatives"] == "all" else POOL_SIZE
     rounds: list[Round] = []
 

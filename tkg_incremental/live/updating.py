@@ -151,13 +151,13 @@ def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
 
 
 def _is_over(reports: Sequence[GateReport], gate: GateSettings) -> bool:
-    """Whether nothing is left to learn, or the gate is passed and another round has not helped."""
+    """Whether nothing is left to learn, or the gate was passed and another round has not helped."""
     # The gate would pass with a little to spare.
     tighter = replace(gate, learned=0.99, kept=gate.kept / 10, outranked=(1 + gate.outranked) / 2)
     if judge(reports[-1], tighter).passed:
         return True
     has_stopped = len(reports) > 1 and _value(reports[-1], gate) - _value(reports[-2], gate) < _STEP
-    return has_stopped and judge(reports[-1], gate).passed
+    return has_stopped and any(judge(report, gate).passed for report in reports)
 
 
 def _value(report: GateReport, gate: GateSettings) -> float:
