@@ -132,7 +132,7 @@ def fill(page: Path = PAGE, results: Path = RESULTS) -> str:
 
 
 def _figure(text: str) -> str:
-    return text.replace("-", "−")
+    return text.replace("-", "−") or "–"
 
 
 def _markdown(header: list[str], lines: list[list[str]]) -> str:

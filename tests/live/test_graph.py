@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_live import FIRST, QUICK, make, succession
+from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError

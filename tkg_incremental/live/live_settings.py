@@ -58,7 +58,7 @@ class LiveSettings:
     smoothness: float = 0.01
     unlikelihood: float = 0.5
     batch_size: int = 1000
-    accumulator: float = 1e-4
+    accumulator: float = 1e-6
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
