@@ -37,10 +37,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the names")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that all benchmarks run")
     parser.add_argument("--large", action="store_true", help="also a live graph of a million entities, half an hour")
-    parser.add_argument("--threads", type=int, help="threads of torch; its default if not given")
+    parser.add_argument("--threads", type=int, help="threads of torch; with one, CPU seconds are measured")
     parser.add_argument("--root", default="data", help="folder of the datasets")
     parser.add_argument(
-        "--json", type=Path, help=f"file for the results; by default {report.RESULTS.name} for a whole run"
+        "--json",
+        type=Path,
+        help=f"file for the results, by default {report.RESULTS.name} for a whole run; keeps rows that were not run",
     )
     parser.add_argument(
         "--write-docs", action="store_true", help="only write the page of the documentation from the results"
@@ -76,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("\nThe aims are not for tiny sizes." if options.quick else f"\n{summary}")
     path = options.json or (None if options.quick or options.only else report.RESULTS)
     if path is not None:
-        report.save(rows, about, path)
+        report.save(report.merge(rows, path, [b.name for b in BENCHMARKS]), about, path)
         print(f"Written: {path}")
 
 

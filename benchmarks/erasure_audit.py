@@ -33,8 +33,10 @@ import torch
 from benchmarks.live_accuracy import Facts, create, named_facts
 from tkg_incremental import LiveGraph
 from tkg_incremental.answers import AnswerEngine
+from tkg_incremental.answers.facts import FactsOfQuestion
 from tkg_incremental.datasets import WorldLeaders
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.loading import load_model
 from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.timelines import whole_timeline
 from tkg_incremental.ops.answers import SIDES, Side
@@ -99,12 +101,12 @@ def row_ranks(
 ) -> list[int]:
     """Ranks of the rows of erased entities among all entities with facts, or among those of the right type. Other known
     answers are left out; ties count as better."""
-    facts, relations = engine.facts, range(engine.model.encoder.sizes["relation"] // 2)
+    facts, relations = engine.facts, range(engine.model.sizes["relation"] // 2)
     everything = torch.unique(torch.cat([facts.type_members(rel, side) for rel in relations for side in SIDES]))
     ranks = []
     for answer, rel_name, given_name, side, step in questions:
         given, rel, row = engine.entities.index(given_name), engine.relations.index(rel_name), rows[answer]
-        known = torch.tensor([*facts.known_answers(given, rel, side, step), row])
+        known = torch.tensor([*FactsOfQuestion.at(facts, given, rel, side, step).known, row])
         members = everything if any_type else facts.type_members(rel, side)
         others = members[~torch.isin(members, known)]
         scores = engine.scores(given, rel, side, step, torch.cat([torch.tensor([row]), others]))
@@ -131,15 +133,15 @@ def kept(graph: LiveGraph) -> float:
     quads = (
         whole_timeline(store, clock).observed.between(0, clock.num_steps - 1).sample(2000, make_generator(0, "kept"))
     )
-    return Questions(quads, store, clock, model.encoder.static_entities).share_first(model)
+    return Questions(quads, store, clock, model.static_entities).share_first(model)
 
 
 def with_new_rows(
     graph: LiveGraph, names: Sequence[str], seed: int, questions: Sequence[Question]
 ) -> tuple[AnswerEngine, Sequence[Question], dict[str, int]]:
     """Arguments of :func:`row_ranks` for a model that gets a row with initial values for each name."""
-    model = graph.load_model()
-    size = model.encoder.sizes["entity"]
+    model = load_model(graph)
+    size = model.sizes["entity"]
     model.expand(size + len(names), None, None, make_generator(seed, "audit"))
     return graph.make_engine(model), questions, {name: size + i for i, name in enumerate(names)}
 
@@ -169,17 +171,17 @@ def erased_graph(
     rows = {name: graph.engine.entities.index(name) for name in names}
     index = torch.tensor(list(rows.values()))
     before = summary(row_ranks(graph.engine, questions, rows))
-    vectors = {name: table[index].detach().clone() for name, table in graph.model.encoder.tables("entity").items()}
+    vectors = {name: table[index].detach().clone() for name, table in graph.model.tables("entity").items()}
     files = {"before": files_with(folder, names)}
     files["found by erase"] = sum(len(graph.erase(name)) for name in names)
     graph.close()
     files["after"] = files_with(folder, names)
     graph = LiveGraph(folder)
     early = [question for question in questions if question.step <= last - 2]
-    model = graph.load_model()
+    model = load_model(graph)
     with torch.no_grad():
         for name, values in vectors.items():
-            model.encoder.tables()[name][index] = values
+            model.tables()[name][index] = values
     return graph, {
         "files": files,
         "row before": before,

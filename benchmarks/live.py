@@ -1,8 +1,8 @@
 """``python -m benchmarks.live``: what a live graph costs, end to end from the CSV, by number of entities.
 
-Release 0 has initial values instead of trained ones, and a gate that everything passes. An update then costs the same
-per epoch and often needs more of them; what it keeps of release 0 says nothing. Each work is measured in a process of
-its own, so that its peak of memory is its own, too.
+Release 0 has random values, of about the size of trained ones, and a gate that everything passes. An update then costs
+the same per epoch and often needs more of them; what it keeps of release 0 says nothing. Each work is measured in a
+process of its own, so that its peak of memory is its own, too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from benchmarks.lab import Lab
 DAYS = 3650
 RELATIONS = 20
 CHANGED = 400
+# Standard deviation of the values of release 0: those of trained graphs have 0.2 (steps) to 0.7 (relations).
+SPREAD = 0.4
 # Graphs of this size take half an hour to create.
 LARGE = 1_000_000
 
@@ -63,18 +65,20 @@ def write_changes(graph: Path, path: Path, changed: int = CHANGED) -> None:
         rows = store.connection.execute("SELECT head, rel, tail FROM facts WHERE valid_to IS NULL").fetchall()
         ended = {rows[i] for i in rng.choice(len(rows), 2 * changed, replace=False)}
         for head, rel, tail in sorted(ended)[:changed]:
-            names = (*store.entity_names([head]), *store.relation_names([rel]), *store.entity_names([tail]))
+            names = (*store.entities.of([head]), *store.relations.of([rel]), *store.entities.of([tail]))
             table.writerow(["end", *names, at])
         for i in range(changed):
             head = f"new entity {i}" if i < changed // 8 else f"entity {int(rng.integers(store.num_entities))}"
             tail = int(rng.integers(store.num_entities))
-            name = store.entity_names([tail])[0]
+            name = store.entities.of([tail])[0]
             table.writerow(["add", head, f"relation {i % RELATIONS}", name, at])
 
 
 def create(graph: Path, facts: Path) -> dict[str, float]:
-    """Imports the CSV and writes a release with initial values."""
+    """Imports the CSV and writes a release with random values."""
     import math
+
+    import torch
 
     from tkg_incremental import LiveGraph
     from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
@@ -89,6 +93,9 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
     with LiveGraph(graph, write=True) as live:
         store = live.folder.store
         model = live.settings.make_model(store.num_entities, store.num_relations, live.clock.num_steps)
+        generator = torch.Generator().manual_seed(0)
+        for table in model.tables().values():
+            table.data.normal_(0, SPREAD, generator=generator)
         nothing = GateReport(math.nan, math.nan, math.nan, math.nan, math.nan, True)
         live.folder.release(write_candidate(live.folder, model, None, nothing, calibration, live.clock.now, {}))
     return {"import": imported}

@@ -66,19 +66,19 @@ def as_dataset_model(graph: LiveGraph, dataset: TKGDataset) -> TKGModel:
     """The graph's model with the ids of a dataset. Entities that the graph does not have keep initial values."""
     store, model = graph.folder.store, graph.model
     made = graph.settings.make_model(dataset.num_entities, dataset.num_relations, dataset.num_steps)
-    entities = {i: found for i, name in enumerate(dataset.entities) if (found := store.entity_id(name)) is not None}
+    entities = {i: found for i, name in enumerate(dataset.entities) if (found := store.entities.find(name)) is not None}
     relations = {
         2 * i + side: 2 * found + side
         for i, name in enumerate(dataset.relations)
-        if (found := store.relation_id(name)) is not None
+        if (found := store.relations.find(name)) is not None
         for side in (0, 1)
     }
     steps = {step: step - graph.clock.origin for step in range(graph.clock.origin, graph.clock.now + 1)}
     with torch.no_grad():
-        for name, axis in made.encoder.axes.items():
+        for name, axis in made.axes.items():
             ids = {"entity": entities, "relation": relations, "time": steps}[axis]
             theirs = torch.tensor(list(ids.values()))
-            made.encoder.tables()[name][torch.tensor(list(ids))] = model.encoder.tables()[name][theirs]
+            made.tables()[name][torch.tensor(list(ids))] = model.tables()[name][theirs]
     return made.eval()
 
 

@@ -31,6 +31,7 @@ def describe(threads: int, keeps_freed_memory: bool) -> dict[str, Any]:
         "vector unit": torch.backends.cpu.get_cpu_capability(),
         "cores": os.cpu_count(),
         "threads": threads,
+        "seconds": "of CPU" if torch.get_num_threads() == 1 else "on the wall",
         "memory (GB)": round(int((_first("/proc/meminfo", "MemTotal") or "0").split()[0]) / 2**20, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -79,6 +79,13 @@ def save(rows: list[Row], machine: dict[str, Any], path: Path) -> None:
     path.write_text(json.dumps(state, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def merge(rows: list[Row], path: Path, names: list[str]) -> list[Row]:
+    """The rows with those of a file that were not measured again, in the order of ``names``; others are dropped."""
+    kept = {row.name: row for row in load(path)[0]} if path.exists() else {}
+    found = kept | {row.name: row for row in rows}
+    return [found[name] for name in names if name in found]
+
+
 def load(path: Path) -> tuple[list[Row], dict[str, Any]]:
     """Reads a file of :func:`save`."""
     state = json.loads(path.read_text(encoding="utf-8"))
@@ -90,9 +97,9 @@ def load(path: Path) -> tuple[list[Row], dict[str, Any]]:
 
 
 def page(rows: list[Row], machine: dict[str, Any]) -> str:
-    """The page of the documentation: a template with one table per family and one for the machine."""
+    """The page of the documentation: a template with one table per family and a line for the machine."""
     text = TEMPLATE.read_text(encoding="utf-8")
-    filled = {"machine": _markdown([[name, str(value)] for name, value in machine.items()], ["machine", ""])}
+    filled = {"machine": "Measured with: " + "; ".join(f"{name} {value}" for name, value in machine.items()) + "."}
     for row in rows:
         filled.setdefault(row.name.split("/")[0], "")
     for family in [name for name in filled if name != "machine"]:

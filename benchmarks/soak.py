@@ -101,7 +101,7 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     store, clock = graph.folder.store, graph.clock
     assert store.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert graph.current == graph.folder.releases.current()
-    names = store.entity_names(range(store.num_entities)), store.relation_names(range(store.num_relations))
+    names = store.entities.of(range(store.num_entities)), store.relations.of(range(store.num_relations))
     columns = (column.tolist() for column in store.facts_arrays()[1:])
     stored = {
         (names[0][h], names[1][r], names[0][t], a, None if b >= 2**62 else b)
@@ -119,7 +119,7 @@ def measure(graph: LiveGraph, facts: Facts, at: int) -> dict[str, float]:
     opened = time.process_time() - begin
 
     def first(quads: Tensor) -> float:
-        return Questions(quads, store, clock, graph.model.encoder.static_entities).share_first(graph.model)
+        return Questions(quads, store, clock, graph.model.static_entities).share_first(graph.model)
 
     with open("/proc/self/statm", encoding="ascii") as statm:
         resident = int(statm.read().split()[1]) * resource.getpagesize() / 1e6

@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from paper_results import BATCHES, METRICS, RESULTS, Key, Row, Runs, deviation, mean, read_runs, read_tables
+from paper_judge import Judge
+from paper_layout import BASES, BEYOND, BEYOND_ROWS, MAIN_ROWS, SKYLINES, TABLES, Layout, by_strategy
+from paper_results import (
+    METRICS,
+    RESULTS,
+    Key,
+    Row,
+    Runs,
+    deviation,
+    is_new,
+    mean,
+    read_reasons,
+    read_runs,
+    read_tables,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-TITLES = {
-    2: "Table 2: main comparison",
-    3: "Table 3: replay sampling",
-    4: "Table 4: deleted facts",
-    5: "Table 5: added facts or all facts",
-    6: "Table 6: number of replayed quads",
-    7: "Table 7: length of the window",
-    8: "Table 8: A-GEM",
-}
 NBSP = "\N{NO-BREAK SPACE}"  # a figure and the one in brackets stay on one line
-# They learn from many times the data, or from the future, and are not compared with the others.
-SKYLINES = ("FB", "FB_future")
 ARROWS = {"C@10": "↑", "DF@10": "↓", "RRD": "↑", "A@10": "↑"}
-
-# Rows of the table in README.
-MAIN = [
-    Key(dataset, "DE", cell)
-    for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
-    for cell in ("FT", "TR", f"TIE {replay}", f"TIE {replay} warm-up", "Supersede", "FB", "FB_future")
-]
-# Rows that the paper does not have.
-BEYOND = [
-    Key(dataset, "DE", cell)
-    for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
-    for cell in (
-        *("nothing learnt", "FT warm-up", "TR warm-up", f"TIE {replay} warm-up", "FT rowwise", "TR rowwise"),
-        *("FT 1-vs-all", "FT shared negatives", "FT pool of 1000", f"TIE {replay} pool of 1000"),
-        *("Supersede", "Supersede contrast 4", "Supersede contrast 4 without warm-up"),
-        "Supersede contrast 6 without warm-up",
-    )
-]
-# The same strategies from base models that differ in their seed only.
-BASES = [
-    Key(dataset, "DE", f"{cell}{suffix}")
-    for dataset, replay in (("Wikidata12k", "frequency"), ("YAGO11k", "inverse"))
-    for cell in ("nothing learnt", "FT", "TR", f"TIE {replay}", "Supersede")
-    for suffix in ("", " from base model 1", " from base model 2")
-]
-
 REGION = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
 # A figure in the notes: {dataset/model/cell, column}.
 FIGURE = re.compile(r"\{(\w+)/(\w+)/([^,{}]+), ([^{}]+)\}")
@@ -57,86 +33,125 @@ FIGURE = re.compile(r"\{(\w+)/(\w+)/([^,{}]+), ([^{}]+)\}")
 HEAD = """\
 # Results
 
-> Rows with † were run before the core was rebuilt, with batches grouped by time. All others have the protocol of the
-> released code, with uniform batches.
-
-Test quads, in percent (RRD × 100), means over the incremental steps and then over seeds, with the standard deviation
-over seeds where there are two or more. The paper's figure is in brackets; ≠ marks a difference of more than two
-deviations, ours and the paper's added in squares. Seeds of a row share one base model; the spread of base models is a
-[table of its own](#base-models). Bold is the best of a dataset and model; the skylines FB and FB_future are not
-compared. The page is written by `python examples/paper_page.py` from `results/*.csv`, which has one line per run with
-its seed, commit and command. Terms are in the [glossary](glossary.md), options in [](paper.md).
+Test quads, in percent (RRD × 100): means over the incremental steps, then over seeds, ± the standard deviation over
+seeds. The paper's figure is in brackets. ≠ marks a difference of more than two deviations, ours and the paper's added
+in squares; [all of them](#differences) are listed below. Bold is the best of a dataset and model; the skylines FB and
+FB_future are not compared. † marks runs with batches grouped by time, as they were before the core was rebuilt; all
+others have uniform batches, as the released code. `python examples/paper_page.py` writes this page from
+`results/*.csv`, one line per run with its seed, commit and command. Terms are in the [glossary](glossary.md), options
+in [](paper.md).
 """
 
 BASE_MODELS = """\
-One strategy from base models that differ in their seed only. The spread is larger than that over seeds of the steps.
+## Base models
+
+Seeds of a row share one base model. Here are base models that differ in their seed only, 0 / 1 / 2. They differ by more
+than the seeds of a row do.
+"""
+
+DIFFERENCES = """\
+## Differences
+
+Ours less the paper's, for each figure outside two deviations. Our deviation is pooled over the rows of a dataset and
+model. *Spread of base models*: inside two deviations if it is counted for both.
 """
 
 
-def table(keys: Sequence[Key], runs: Runs, paper: dict[Key, Row], seeds: bool = True) -> str:
+def table(layout: Layout, keys: Sequence[Key], runs: Runs, paper: dict[Key, Row], judge: Judge | None = None) -> str:
     """A table of the rows that have been run.
 
     Args:
+        layout: Its columns.
         keys: The rows.
         runs: All runs.
         paper: Published rows.
-        seeds: Show the number of seeds, the deviation over them, and which figures differ from the paper's.
+        judge: Marks figures that differ from the paper's. Without one, the table has no seeds and deviations either.
     """
     found = [key for key in keys if key in runs]
-    values = {key: {name: mean(runs[key], name) for name in METRICS} for key in found}
-    best = {}
-    for key in found:
-        group = [values[k] for k in found if k[:2] == key[:2] and k.cell not in SKYLINES]
-        for name in METRICS:
-            compared = [value for row in group if (value := row[name]) is not None]
-            if len(compared) > 1:
-                best[key[:2], name] = (min if ARROWS[name] == "↓" else max)(compared)
-    header = ["dataset, model", "strategy", *(f"{name} {ARROWS[name]}" for name in METRICS), *["seeds"] * seeds]
+    best = _best(found, runs)
+    header = [*layout.columns, *(f"{name} {ARROWS[name]}" for name in layout.metrics), *["seeds"] * (judge is not None)]
     lines = [header, ["---"] * len(header)]
+    before = ""
     for key in found:
-        cells = []
+        group, *names = layout.name(key)
+        # The first column groups the rows of the page; rows of README stand alone.
+        line = ["" if judge and group == before else group, *names]
+        before = group
+        if not is_new(runs[key]):
+            line[-1] = f"{line[-1]}{NBSP}†".strip()
+        for name in layout.metrics:
+            is_best = key.cell not in SKYLINES and mean(runs[key], name) == best.get((*key[:2], name))
+            line.append(_figure(name, runs[key], is_best, paper.get(key), judge))
+        lines.append([*line, *[str(len(runs[key]))] * (judge is not None)])
+    return _markdown(lines)
+
+
+def _figure(name: str, runs: list[dict[str, str]], is_best: bool, row: Row | None, judge: Judge | None) -> str:
+    """Mean ± deviation (published figure) of a metric."""
+    value = mean(runs, name)
+    if value is None:
+        return "–"
+    text = f"**{_number(value)}**" if is_best else _number(value)
+    if judge and (spread := deviation(runs, name)) is not None:
+        text += f"{NBSP}±{NBSP}{_number(spread)}"
+    if row and name in row.paper:
+        text += f"{NBSP}({_number(row.paper[name])})"
+        if judge and judge.differs(row, name):
+            text += f"{NBSP}≠"
+    return text
+
+
+def _best(keys: Sequence[Key], runs: Runs) -> dict[tuple[str, str, str], float]:
+    """The best figure of each dataset, model and metric, where there are several."""
+    best = {}
+    for group in {key[:2] for key in keys}:
+        compared = [runs[key] for key in keys if key[:2] == group and key.cell not in SKYLINES]
         for name in METRICS:
-            value = values[key][name]
-            text = "–" if value is None else _number(value)
-            if value is not None and key.cell not in SKYLINES and value == best.get((key[:2], name)):
-                text = f"**{text}**"
-            spread = deviation(runs[key], name) if seeds else None
-            if spread is not None:
-                text += f"{NBSP}±{NBSP}{_number(spread)}"
-            row = paper.get(key)
-            published = None if row is None else row.paper.get(name)
-            if row is not None and published is not None:
-                text += f"{NBSP}({_number(published)})"
-                if (
-                    value is not None
-                    and spread is not None
-                    and differs(value - published, spread, row.deviation.get(name))
-                ):
-                    text += f"{NBSP}≠"
-            cells.append(text)
-        name = key.cell if runs[key][0]["batches"] == BATCHES else f"{key.cell}{NBSP}†"
-        lines.append([f"{key.dataset}, {key.model}", name, *cells, *[str(len(runs[key]))] * seeds])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+            values = [value for found in compared if (value := mean(found, name)) is not None]
+            if len(values) > 1:
+                best[(*group, name)] = (min if ARROWS[name] == "↓" else max)(values)
+    return best
 
 
-def differs(difference: float, ours: float, published: float | None) -> bool:
-    """More than two deviations of both. Rows without a published deviation are not judged."""
-    return published is not None and abs(difference) > 2 * math.hypot(ours, published)
+def bases(runs: Runs) -> str:
+    """The table of base models."""
+    lines = [["dataset, model", "strategy", *METRICS], ["---"] * (2 + len(METRICS))]
+    for key, keys in BASES.items():
+        found = [runs[k] for k in keys if k in runs]
+        marks = ["" if is_new(each) else f"{NBSP}†" for each in found]
+        figures = [
+            " / ".join(_number(mean(each, name) or 0.0) + mark for each, mark in zip(found, marks, strict=True))
+            for name in METRICS
+        ]
+        lines.append([*by_strategy(key), *figures])
+    return _markdown(lines)
+
+
+def differences(judge: Judge) -> str:
+    """The table of figures that differ from the paper's, one line for each row and reason."""
+    texts: dict[tuple[Key, str], list[str]] = {}
+    for each in judge.differences():
+        difference = each.ours - each.published
+        sign = "+" if difference > 0 else ""
+        texts.setdefault((each.key, each.reason), []).append(f"{each.metric}{NBSP}{sign}{_number(difference)}")
+    rows = [[*by_strategy(key), ", ".join(found), reason] for (key, reason), found in texts.items()]
+    rows.sort(key=lambda row: row[0])
+    return _markdown([["dataset, model", "strategy", "difference", "reason"], ["---"] * 4, *rows])
 
 
 def render(results: Path = RESULTS) -> str:
     """The page of results."""
     runs, rows = read_runs(results), read_tables(results)
+    judge = Judge(runs, rows, read_reasons(results))
     parts = [HEAD]
-    for number, title in TITLES.items():
-        chosen = [row for row in rows if row.table == number]
-        parts.append(f"## {title}\n")
-        parts.append(table([row.key for row in chosen], runs, {row.key: row for row in chosen}))
-        missing = [f"{row.key.dataset} {row.key.cell}" for row in chosen if row.key not in runs]
+    for number, layout in TABLES.items():
+        chosen = {row.key: row for row in rows if row.table == number}
+        parts += [f"## {layout.title}\n", table(layout, list(chosen), runs, chosen, judge)]
+        missing = [", ".join(layout.name(key)) for key in chosen if key not in runs]
         if missing:
-            parts.append(f"Not run: {', '.join(missing)}.\n")
-    parts += ["## Base models\n", BASE_MODELS, table(BASES, runs, {})]
-    parts += ["## Beyond the paper\n", table(BEYOND, runs, {})]
+            parts.append(f"Not run: {'; '.join(missing)}.\n")
+    parts += [BASE_MODELS, bases(runs), f"## {BEYOND.title}\n", table(BEYOND, BEYOND_ROWS, runs, {}, judge)]
+    parts += [DIFFERENCES, differences(judge)]
     notes = results / "notes.md"
     if notes.exists():
         parts.append(FIGURE.sub(lambda found: quote(found, runs), notes.read_text(encoding="utf-8")))
@@ -155,12 +170,16 @@ def quote(found: re.Match[str], runs: Runs) -> str:
 def fill(page: Path, results: Path = RESULTS) -> str:
     """The text of README with its table."""
     paper = {row.key: row for row in read_tables(results) if row.table == 2}
-    made = table(MAIN, read_runs(results), paper, seeds=False)
+    made = table(BEYOND, MAIN_ROWS, read_runs(results), paper)
     return REGION.sub(lambda found: found[1] + made + found[2], page.read_text(encoding="utf-8"))
 
 
 def _number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
+
+
+def _markdown(lines: list[list[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main() -> None:

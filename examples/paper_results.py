@@ -1,4 +1,5 @@
-"""The files of results: `results/DATASET.csv` has one line per run, `results/tables.csv` the published figures."""
+"""The files of results: `results/DATASET.csv` has one line per run, `results/tables.csv` the published figures,
+`results/reasons.csv` why some of ours differ from them."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ COLUMNS = (
 )
 #: How batches are drawn now, as in the released code. Runs made before the rebuild have ``"grouped"`` by time.
 BATCHES = "uniform"
+OTHER_FILES = ("tables.csv", "reasons.csv")
 
 
 class Key(NamedTuple):
@@ -54,7 +56,7 @@ def read_runs(results: Path = RESULTS) -> Runs:
     """All runs by the row they belong to. Runs with grouped batches are left out where there are newer ones."""
     runs: Runs = {}
     for path in sorted(results.glob("*.csv")):
-        if path.name != "tables.csv":
+        if path.name not in OTHER_FILES:
             for run in _lines(path):
                 runs.setdefault(Key(run["dataset"], run["model"], run["cell"]), []).append(run)
     for key, found in runs.items():
@@ -73,6 +75,18 @@ def read_tables(results: Path = RESULTS) -> list[Row]:
         )
         for line in _lines(results / "tables.csv")
     ]
+
+
+def read_reasons(results: Path = RESULTS) -> dict[tuple[Key, str], str]:
+    """Reasons for differences from the paper by row and metric, which were found by looking."""
+    path = results / "reasons.csv"
+    lines = _lines(path) if path.exists() else []
+    return {(Key(line["dataset"], line["model"], line["cell"]), line["metric"]): line["reason"] for line in lines}
+
+
+def is_new(runs: list[dict[str, str]]) -> bool:
+    """Whether runs have the current protocol."""
+    return bool(runs) and runs[0]["batches"] == BATCHES
 
 
 def mean(runs: list[dict[str, str]], name: str) -> float | None:

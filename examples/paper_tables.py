@@ -48,18 +48,15 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace) -> list[Cell]:
-    """The chosen cells, each once, even if several tables show it."""
-    cells: dict[str, Cell] = {}
-    for cell in CELLS:
-        wanted = [
-            options.table is None or cell.table in options.table,
-            options.dataset is None or cell.dataset in options.dataset,
-            options.model is None or cell.model in options.model,
-            options.cell is None or cell.name in options.cell,
-        ]
-        if all(wanted):
-            cells.setdefault(cell.key, cell)
-    return list(cells.values())
+    """The chosen cells."""
+    return [
+        cell
+        for cell in CELLS
+        if (options.table is None or set(cell.tables or (0,)) & set(options.table))
+        and (options.dataset is None or cell.dataset in options.dataset)
+        and (options.model is None or cell.model in options.model)
+        and (options.cell is None or cell.name in options.cell)
+    ]
 
 
 def seeds_run(cell: Cell) -> list[int]:
@@ -143,7 +140,8 @@ def main() -> None:
     if options.list:
         for cell in chosen(options):
             seeds = seeds_run(cell)
-            print(f"table {cell.table}  {cell.dataset:12} {cell.model:5} {cell.name:32} seeds run: {seeds or 'none'}")
+            tables = ", ".join(map(str, cell.tables)) or "–"
+            print(f"{tables:13} {cell.dataset:12} {cell.model:5} {cell.name:32} seeds run: {seeds or 'none'}")
         return
     run_all(options)
 

@@ -1,4 +1,5 @@
-"""The table of the zoo in `docs/models.md`: `python examples/zoo_page.py` writes it from `results/zoo/runs.csv`.
+"""The tables of the zoo in `docs/models.md`: `python examples/zoo_page.py` writes them from `results/zoo/runs.csv` and
+`results/zoo/matrix.csv`.
 
 `python examples/zoo_page.py RUN --seconds S` first adds a run of `tkg-incremental train`, with its CPU seconds.
 """
@@ -21,7 +22,9 @@ PAGE = REPOSITORY / "docs" / "models.md"
 JOINT = ("MRR", "Hits@1", "Hits@3", "Hits@10")
 INCREMENTAL = ("C@10", "A@10", "A@10 all steps", "DF@10", "RRD", "BWT")
 COLUMNS = ("dataset", "model", "strategy", "seed", "commit", "settings", *JOINT, *INCREMENTAL, "seconds", "command")
-REGION = re.compile(r"(<!-- (zoo|incremental) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
+REGION = re.compile(r"(<!-- (zoo|incremental|matrix \w+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
+EXCLUDED = "ended facts excluded"
+STRATEGIES = ("FT", "TR", "TIE", "Supersede")
 
 
 def describe(options: dict[str, Any]) -> str:
@@ -40,7 +43,8 @@ def describe(options: dict[str, Any]) -> str:
     text = ", ".join(
         f"{label} {value:,}" if isinstance(value, int) else f"{label} {value}" for label, value in shown.items()
     )
-    return text + (", reciprocal" if options["reciprocal"] else "")
+    flags = {"reciprocal": "reciprocal", "exclude_ended": EXCLUDED}
+    return ", ".join([text, *(label for name, label in flags.items() if options.get(name))])
 
 
 def read_run(folder: Path, seconds: float) -> dict[str, Any]:
@@ -96,17 +100,39 @@ def zoo_table(results: Path = RESULTS) -> str:
 
 def incremental_table(results: Path = RESULTS) -> str:
     """Models that learnt step by step."""
-    header = ["dataset", "model", "strategy", "seed", *INCREMENTAL, "settings", "CPU seconds"]
-    names = ["dataset", "model", "strategy", "seed", *INCREMENTAL, "settings", "seconds"]
-    lines = [[run[name].replace("-", "−") if name in INCREMENTAL else run[name] for name in names]
-             for run in read("runs.csv", results) if run["C@10"]]  # fmt: skip
-    return _markdown(header, sorted(lines, key=lambda line: line[:4]))
+    header = ["dataset", "model", "strategy", "ended facts", "seed", *INCREMENTAL, "settings", "CPU seconds"]
+    lines = []
+    for run in read("runs.csv", results):
+        if run["C@10"]:
+            settings = run["settings"].removesuffix(f", {EXCLUDED}")
+            ended = "ranked" if settings == run["settings"] else "excluded"
+            which = [run["dataset"], run["model"], run["strategy"], ended, run["seed"]]
+            lines.append([*which, *(_figure(run[name]) for name in INCREMENTAL), settings, run["seconds"]])
+    return _markdown(header, sorted(lines, key=lambda line: line[:5]))
+
+
+def matrix_table(dataset: str, results: Path = RESULTS) -> str:
+    """The cells of one dataset: models × strategies, with the same short training."""
+    names = ("C@10", "A@10", "DF@10", "RRD", "BWT", "seconds")
+    cells = [cell for cell in read("matrix.csv", results) if cell["dataset"] == dataset]
+    cells.sort(key=lambda cell: (cell["model"], STRATEGIES.index(cell["strategy"])))
+    lines = [[cell["model"], cell["strategy"], *(_figure(cell[name]) for name in names)] for cell in cells]
+    return _markdown(["model", "strategy", *names[:-1], "CPU seconds"], lines)
 
 
 def fill(page: Path = PAGE, results: Path = RESULTS) -> str:
     """The text of the page with its tables."""
-    made = {"zoo": zoo_table(results), "incremental": incremental_table(results)}
-    return REGION.sub(lambda found: found[1] + made[found[2]] + found[3], page.read_text(encoding="utf-8"))
+
+    def made(name: str) -> str:
+        if name.startswith("matrix"):
+            return matrix_table(name.split()[1], results)
+        return zoo_table(results) if name == "zoo" else incremental_table(results)
+
+    return REGION.sub(lambda found: found[1] + made(found[2]) + found[3], page.read_text(encoding="utf-8"))
+
+
+def _figure(text: str) -> str:
+    return text.replace("-", "−") or "–"
 
 
 def _markdown(header: list[str], lines: list[list[str]]) -> str:

@@ -64,7 +64,7 @@ class Lesson:
         together: bool = True,
     ) -> None:
         previous, self.model = (model_for(timeline, name, seed + i) for i in range(2))
-        self.model.encoder.encodes_together = previous.encoder.encodes_together = together
+        self.model.encodes_together = previous.encodes_together = together
         self.pool = CandidatePool(timeline, stride, seed % min(stride, timeline.num_entities))
         self.sampler = NegativeSampler(timeline, self.pool)
         self.generator = torch.Generator().manual_seed(seed)

@@ -15,12 +15,13 @@ PACKAGE = "tkg_incremental"
 ALLOWED: dict[str, set[str]] = {
     "communicator": set(),
     "seeding": set(),
+    "progress": set(),
     "storage": set(),
     "text": set(),
     "tables": {"text"},
     "ops": set(),
     "data": {"ops"},
-    "datasets": {"data", "ops", "storage"},
+    "datasets": {"data", "ops", "progress", "storage"},
     "loader": {"data", "ops", "seeding"},
     "optim": {"ops"},
     "metrics": {"communicator", "data", "ops"},
@@ -32,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 ALLOWED["training"] = {
     *("answers", "communicator", "data", "datasets", "distributed", "loader", "metrics", "models", "ops", "optim"),
-    *("seeding", "storage", "strategies", "tables"),
+    *("progress", "seeding", "storage", "strategies", "tables"),
 }
 ALLOWED["live"] = {
     *("answers", "data", "datasets", "loader", "metrics", "models", "ops", "seeding", "storage", "strategies"),

@@ -152,11 +152,19 @@ def test_results_are_read_as_they_were_written(tmp_path):
     assert report.load(tmp_path / "deep" / "results.json") == (rows, MACHINE)
 
 
+def test_results_of_benchmarks_that_were_not_run_are_kept(tmp_path):
+    rows, path = every_row(), tmp_path / "results.json"
+    assert report.merge(rows[1:2], path, [row.name for row in rows]) == rows[1:2]
+    report.save([report.Row("juggling/five-balls"), *rows[:2]], MACHINE, path)
+    new = report.Row(rows[1].name, skipped="no data today")
+    assert report.merge([rows[2], new], path, [row.name for row in rows]) == [rows[0], new, rows[2]]
+
+
 def test_page_has_every_row():
     page = report.page(every_row(), MACHINE)
     assert page.count("| some work |") == len(BENCHMARKS) - 1
     assert "| some work | 0.125 s | bare work | 0.1 s | 1.25× |" in page
-    assert "| cpu | a fast one |" in page
+    assert "cpu a fast one; threads 2." in page
     assert "skipped: no data" in page
     assert "<!-- training -->" not in page
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from runs import nameless
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.datasets.atise import ATISEDataset
@@ -61,7 +62,7 @@ def write_mirror(folder: Path) -> Path:
     return folder
 
 
-#: Both encoders, all optimizers, gradients of both kinds, negatives from a pool and from all entities.
+#: Both models, all optimizers, gradients of both kinds, negatives from a pool and from all entities.
 CASES = ("DE rowwise", "HyTE published", "DE published", "HyTE rowwise", "DE rowwise A-GEM", "DE adagrad")
 
 
@@ -101,7 +102,7 @@ def make_trainer(
     if rest == ["A-GEM"]:
         strategy = AGEM(window=3, replay=ReplayOptions(size=200))
     return IncrementalTrainer(
-        {"DE": DE, "HyTE": HyTE}[model].from_dataset(dataset, hidden_channels=8),
+        nameless({"DE": DE, "HyTE": HyTE}[model].from_dataset(dataset, hidden_channels=8)),
         dataset,
         options.pop("strategy", strategy),
         run_dir,

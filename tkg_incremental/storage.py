@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-__all__ = ["CorruptFileError", "atomic_write", "load_verified", "replace_durably", "save_verified"]
+__all__ = ["CorruptFileError", "atomic_write", "load_verified", "replace_durably", "save_verified", "sync_folder"]
 
 # As in PNG: not ASCII, and with line ends that a copy in text mode would change.
 MAGIC = b"\x89TKGI\r\n\x1a"
@@ -53,8 +53,13 @@ def replace_durably(source: Path, target: Path) -> None:
     with open(source, "r+b") as file:
         os.fsync(file.fileno())
     os.replace(source, target)
+    sync_folder(target.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Flushes the names in a folder to disk."""
     if os.name == "posix":  # elsewhere a folder cannot be opened
-        descriptor = os.open(target.parent, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

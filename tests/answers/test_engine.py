@@ -9,7 +9,8 @@ from torch import Tensor
 
 from tkg_incremental.answers import Answer, AnswerEngine, Answers, TensorFacts
 from tkg_incremental.answers.calibrate import score_unit
-from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
+from tkg_incremental.answers.engine import MISTAKES, NUM_FEATURES, NUM_OWN
+from tkg_incremental.answers.facts import FactsOfQuestion, Marks
 from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 from tkg_incremental.metrics.calibration import AnswerCalibration, Calibration
@@ -127,10 +128,10 @@ class Fixed(TKGModel):
         return self.fixed[entities]
 
 
-def fixed_engine(scores: list[float], facts: list[tuple[int, ...]]) -> AnswerEngine:
+def fixed_engine(scores: list[float], facts: list[tuple[int, ...]], is_complete: bool = False) -> AnswerEngine:
     names = Vocabulary([f"e{i}" for i in range(len(scores))]), Vocabulary(["r"])
     axis = TimeAxis.from_range(0, 3, "index")
-    return AnswerEngine(Fixed(scores), TensorFacts(torch.tensor(facts), 4), *names, axis, BY_ODDS)
+    return AnswerEngine(Fixed(scores), TensorFacts(torch.tensor(facts), 4, is_complete), *names, axis, BY_ODDS)
 
 
 def test_ties_keep_the_order_of_ids() -> None:
@@ -148,7 +149,8 @@ def test_features() -> None:
     candidates = engine.candidates(0, "tail")
     assert candidates.tolist() == [1, 2, 3]
     own = torch.tensor(scores)[candidates]
-    features = engine.features(0, 0, "tail", candidates, own, torch.tensor([True, False, False]))
+    marks = FactsOfQuestion.at(engine.facts, 0, 0, "tail", 0).marks(candidates)
+    features = engine.features(0, "tail", candidates, own, marks)
     assert features.shape == (3, NUM_FEATURES)
     rest = [math.log(math.exp(1) + math.exp(2)), 2.0, 1.0]  # entity 1 is known and not among the others
     assert features[:, 0].tolist() == pytest.approx([s - r for s, r in zip(own.tolist(), rest, strict=True)], abs=1e-6)
@@ -159,7 +161,7 @@ def test_features() -> None:
     assert features[:, 6].tolist() == [1.0, 1.0, 1.0]  # the query has a known answer
     assert NUM_OWN == 2
     assert features[:, -1].tolist() == [0.0, 0.0, 0.0]
-    foreign = engine.features(2, 0, "tail", candidates, own, torch.tensor([False, False, False]))
+    foreign = engine.features(0, "tail", candidates, own, FactsOfQuestion({}, {}, False).marks(candidates))
     assert foreign[:, 5].tolist() == [0.0, 0.0, 0.0]
     assert foreign[:, -1].tolist() == pytest.approx([math.log(3 / 2)] * 3)  # three tails of two heads
 
@@ -173,16 +175,18 @@ def test_features_do_not_depend_on_the_scale_of_the_scores() -> None:
         unit = score_unit(engine, torch.tensor([[0, 0, 1, 0], [1, 0, 3, 0]]))
         engine.calibration = AnswerCalibration(unit=unit)
         candidates = engine.candidates(0, "tail")
-        known = torch.tensor([True, False, False])
-        found.append(engine.features(0, 0, "tail", candidates, torch.tensor(scores)[candidates], known))
+        marks = FactsOfQuestion.at(engine.facts, 0, 0, "tail", 0).marks(candidates)
+        found.append(engine.features(0, "tail", candidates, torch.tensor(scores)[candidates], marks))
     assert torch.allclose(*found)
 
 
 @pytest.mark.parametrize("known", [[True], [False], [True, True], [False, False]])
-def test_features_of_few_candidates_are_finite(known: list[bool]) -> None:
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_features_of_few_candidates_are_finite(known: list[bool], is_closed: bool) -> None:
     engine = fixed_engine([100.0, 100.0, -1e4], [(0, 0, 1, 0, 1)])
     size = len(known)
-    features = engine.features(2, 0, "tail", torch.arange(size), torch.full((size,), 1e4), torch.tensor(known))
+    marks = Marks(torch.tensor(known), ~torch.tensor(known), is_closed)
+    features = engine.features(0, "tail", torch.arange(size), torch.full((size,), 1e4), marks)
     assert torch.isfinite(features).all()
 
 
@@ -197,5 +201,43 @@ def test_world_leaders_has_aliases() -> None:
 def test_notebooks_show_answers_as_a_table() -> None:
     answers = Answers([Answer("<b>Ann</b>", 0.97, 3.25, ("2001", None)), Answer("Bo", None, 1.0, None)])
     page = answers._repr_html_()
-    assert "<td>&lt;b&gt;Ann&lt;/b&gt;</td><td>97%</td><td>3.25</td><td>2001 –</td>" in page
+    assert "<td>&lt;b&gt;Ann&lt;/b&gt;</td><td>97%</td><td>3.25</td><td>since 2001</td>" in page
     assert "<td>Bo</td><td></td><td>1.00</td><td></td>" in page
+
+
+def test_answers_that_are_over_come_last() -> None:
+    """Whatever they score, where the facts say when they held: entity 1 has ended, entity 2 begins later."""
+    facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 4, 0, 3), (0, 0, 5, 0, 3)]
+    engine = fixed_engine([0.0, 9.0, 8.0, 1.0, 2.0, 0.5], facts, is_complete=True)
+    answers = engine.query(0, 0, None, 2)
+    assert [answer.name for answer in answers] == ["e5", "e4", "e3", "e1", "e2"]
+    assert [answer.kind for answer in answers] == ["known", "predicted", "predicted", "over", "over"]
+    assert [answer.period for answer in answers] == ["since 0", "", "", "ended 2", "begins 3"]
+    assert [(answer.ended, answer.begins) for answer in answers[3:]] == [("2", None), (None, "3")]
+    assert all(answer.probability is not None and answer.probability <= MISTAKES for answer in answers[3:])
+    # Predictions are compared with each other alone.
+    assert answers[1].probability == pytest.approx(1 / (1 + math.exp(1.0 - (2.0 - 1.0) * 10)))
+    checked = engine.check(0, 0, 1, 2)
+    assert (checked.known, checked.ended) == (None, "2")
+    assert checked.probability is not None
+    assert checked.probability <= MISTAKES
+    assert [point.known for point in engine.timeline(0, 0, 1)] == [True, True, False, False]
+    assert max(point.probability for point in engine.timeline(0, 0, 1)[2:]) <= MISTAKES
+    (relation,) = engine.query(0, None, 1, 2)
+    assert (relation.kind, relation.ended) == ("over", "2")
+    # A run leaves facts out: what ended may hold again.
+    engine = fixed_engine([0.0, 9.0, 8.0, 1.0, 2.0, 0.5], facts)
+    assert [answer.name for answer in engine.query(0, 0, None, 2)] == ["e5", "e1", "e2", "e4", "e3"]
+    assert engine.check(0, 0, 1, 2).kind == "predicted"
+
+
+def test_the_time_of_an_answer_as_text() -> None:
+    known = [Answer("Ann", 0.9, 1.0, period) for period in (("2001", None), ("2001", "2004"))]
+    over = [Answer("Ann", 0.01, 1.0, None, "2005"), Answer("Ann", 0.01, 1.0, None, "2005", "2009")]
+    assert [answer.period for answer in known + over] == [
+        "since 2001",
+        "2001 … 2004",
+        "ended 2005",
+        "ended 2005, begins 2009",
+    ]
+    assert Answer("Ann", 0.5, 1.0, None).period == ""

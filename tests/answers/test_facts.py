@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tkg_incremental.answers import Interval, TensorFacts
-from tkg_incremental.answers.facts import mean_overlap
+from tkg_incremental.answers.facts import FactsOfQuestion, mean_overlap
 
 STEPS = 8
 
@@ -25,7 +25,7 @@ def drawn(seed: int) -> list[tuple[int, int, int, int, int]]:
 @pytest.mark.parametrize("seed", range(5))
 def test_against_loops(seed: int) -> None:
     rows = drawn(seed)
-    known = TensorFacts(torch.tensor(rows), STEPS)
+    known = TensorFacts(torch.tensor(rows), STEPS, is_complete=True)
 
     def interval(first: int, last: int) -> Interval:
         return Interval(first, None if last == STEPS - 1 else last)
@@ -37,10 +37,16 @@ def test_against_loops(seed: int) -> None:
         for given in range(6):
             for side, asked, other in (("tail", 2, 0), ("head", 0, 2)):
                 mine = [row for row in rows if row[1] == rel and row[other] == given]
-                assert known.answers_ever(given, rel, side).tolist() == sorted({row[asked] for row in mine})
+                assert known.answers(given, rel, side) == {row[asked]: [interval(*row[3:])] for row in mine}
                 for step in range(STEPS):
-                    wanted = {row[asked]: interval(*row[3:]) for row in mine if row[3] <= step <= row[4]}
-                    assert known.known_answers(given, rel, side, step) == wanted
+                    found = FactsOfQuestion.at(known, given, rel, side, step)
+                    holds = [row for row in mine if row[3] <= step <= row[4]]
+                    assert found.known == {row[asked]: interval(*row[3:]) for row in holds}
+                    assert set(found.other) == {row[asked] for row in mine} - set(found.known)
+                    marks, ids = found.marks(torch.arange(6)), torch.arange(6)
+                    assert set(ids[marks.known].tolist()) == set(found.known)
+                    assert set(ids[marks.over].tolist()) == set(found.other)
+                    assert set(ids[marks.open].tolist()) == set(range(6)) - {row[asked] for row in mine}
     for head, rel, tail, first, last in rows:
         assert known.intervals(head, rel, tail) == [interval(first, last)]
     for head in range(6):
@@ -58,17 +64,33 @@ def test_answers_per_query(seed: int) -> None:
     rows = drawn(seed)
     known = TensorFacts(torch.tensor(rows), STEPS)
     for rel in range(2):
-        counts = [len(known.known_answers(given, rel, "tail", step)) for given in range(6) for step in range(STEPS)]
+        counts = [
+            len(FactsOfQuestion.at(known, given, rel, "tail", step).known)
+            for given in range(6)
+            for step in range(STEPS)
+        ]
         there = [count for count in counts if count]
         assert known.answers_per_query(rel, "tail") == pytest.approx(sum(there) / len(there))
 
 
 def test_no_facts() -> None:
     known = TensorFacts(torch.empty(0, 5, dtype=torch.int32), STEPS)
-    assert known.known_answers(0, 0, "head", 0) == {}
-    assert len(known.type_members(0, "head")) == len(known.answers_ever(0, 0, "tail")) == 0
+    assert known.answers(0, 0, "head") == {}
+    assert len(known.type_members(0, "head")) == 0
     assert known.answers_per_query(0, "head") == mean_overlap(torch.empty(0, 3)) == 1.0
 
 
 def test_two_answers_at_one_step() -> None:
     assert mean_overlap(torch.tensor([[0, 5, 5], [0, 5, 5]])) == 2.0
+
+
+@pytest.mark.parametrize(("last", "is_complete", "is_closed"), [(4, True, True), (4, False, False), (2, True, False)])
+def test_what_ended_is_over_unless_facts_were_left_out_or_are_events(
+    last: int, is_complete: bool, is_closed: bool
+) -> None:
+    known = TensorFacts(torch.tensor([[0, 0, 1, 2, last], [0, 1, 1, 0, 7]]), STEPS, is_complete)
+    assert known.is_closed(0) == is_closed
+    marks = FactsOfQuestion.at(known, 0, 0, "tail", 6).marks(torch.arange(3))
+    assert (marks.other.tolist(), marks.known.any()) == ([False, True, False], False)
+    assert marks.over.tolist() == [False, is_closed, False]
+    assert marks.open.tolist() == [True, not is_closed, True]

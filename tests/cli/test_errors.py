@@ -11,7 +11,9 @@ import pytest
 
 from tkg_incremental import __version__
 from tkg_incremental.cli import COMMANDS, main
-from tkg_incremental.datasets import DataError
+from tkg_incremental.cli.options import RunOptions
+from tkg_incremental.datasets import DataError, SyntheticTKG, WorldLeaders
+from tkg_incremental.registry import MODELS, make_model
 
 Fails = Callable[..., str]
 
@@ -28,17 +30,20 @@ Fails = Callable[..., str]
         (["--model", "HyTE", "--decoder", "complex"], "--decoder has no effect with HyTE (got 'complex')"),
         (["--model", "Static", "--max-frequency", "0.5"], "--max-frequency has no effect with Static (got 0.5)"),
         (["--max-frequency", "0"], "max_frequency must lie in (0, π] (got 0.0)"),
-        (["--hidden-channels", "7"], "hidden_channels must be even with the decoder 'complex' (got 7)"),
+        (["--hidden-channels", "7"], "hidden_channels must be even and at least 2 with ComplEx (got 7)"),
         (["--device", "gpu"], "--device: expected auto, cpu, cuda or mps (got 'gpu')"),
         (["--device", "mps"], "torch finds no mps device here"),
         (["--dataset", "WorldLeaders"], "give either --dataset or --facts, and not both"),
         (["--epoch", "1"], "unrecognized arguments: --epoch 1; did you mean --epochs"),
         (["--strategy", "tiee"], "(got 'tiee'; did you mean tie?)"),
+        (["--dataset", "wikidata12"], "(got 'wikidata12'; did you mean Wikidata12k?)"),
         (
             ["--strategy", "agem"],
             "--negatives has no effect with agem (got 5); it goes with ft, tr, tie, fb",
         ),
         (["--strategy", "supersede", "--learn-from", "all"], "--learn-from has no effect with supersede (got 'all')"),
+        (["--accumulator", "1"], "--accumulator goes with --optimizer adagrad (got 1.0)"),
+        (["--model", "DE", "--smoothness", "1"], "--smoothness has no effect with DE (got 1.0); it goes with HyTE,"),
         (["--strategy", "ft", "--replay-size", "9"], "--replay-size has no effect with ft (got 9)"),
         (["--strategy", "fb", "--regularization", "1"], "--regularization has no effect with fb (got 1.0)"),
         (["--protocol", "joint"], "--epochs has no effect with joint (got 2)"),
@@ -74,6 +79,13 @@ def test_bad_facts(tmp_path: Path, fails: Fails, text: str, said: str) -> None:
     assert str(path) in found
     assert said in found
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_smoothness_goes_with_models_that_have_a_vector_per_step(name: str) -> None:
+    dataset = SyntheticTKG(num_entities=20, num_steps=4) if name != "CalendarDE" else WorldLeaders()
+    axes = make_model(name, dataset, hidden_channels=8).axes.values()
+    assert RunOptions(model=name).uses("smoothness") == ("time" in axes)
 
 
 def test_missing_files(tmp_path: Path, fails: Fails) -> None:
@@ -148,6 +160,7 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert exit_.value.code == 0
         text = capsys.readouterr().out
         assert "examples:" in text
+        assert max(map(len, text.splitlines())) <= 101  # the width of a code block in the documentation
         assert f"  tkg-incremental {name}" in text
         assert "--debug" not in text
 

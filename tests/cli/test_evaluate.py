@@ -29,8 +29,30 @@ def test_finds_what_training_found(runs: dict[str, Path], name: str, capsys: pyt
     found = evaluate(capsys, runs[name])
     last = Result.load(runs[name] / "metrics.json").steps[-1]
     assert found.pop("split") == "test"
+    assert found.pop("exclude_ended") is False
     assert found["label"] == "2023"
     assert found == {key: last[key] for key in found}
+
+
+def test_ended_facts_are_excluded_as_in_training(
+    quick: list[str], tmp_path: Path, fails: Fails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*quick, "--exclude-ended", "--run-dir", str(tmp_path / "run")]) == 0
+    assert "ended facts excluded" in capsys.readouterr().out
+    found = evaluate(capsys, tmp_path / "run")
+    last = Result.load(tmp_path / "run" / "metrics.json").steps[-1]
+    assert found["exclude_ended"] is True
+    names = ("C@10", "DF@10", "RRD", "MRR", "raw MRR", "A@10")
+    assert [found[name] for name in names] == [last[name] for name in names]
+    ranked = evaluate(capsys, tmp_path / "run", "--no-exclude-ended")
+    assert ranked["exclude_ended"] is False
+    assert ranked["RRD"] < found["RRD"]
+    # A run is not continued with the other reading.
+    (tmp_path / "run" / "run.json").write_text(
+        (tmp_path / "run" / "run.json").read_text().replace('"exclude_ended": true', '"exclude_ended": false')
+    )
+    said = fails(3, "train", "--resume", "--run-dir", tmp_path / "run")
+    assert "belongs to another run" in said
 
 
 def test_other_split_and_step(runs: dict[str, Path], facts: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,6 +63,7 @@ def test_other_split_and_step(runs: dict[str, Path], facts: Path, capsys: pytest
         "time": 10,
         "label": "2010",
         "split": "val",
+        "exclude_ended": False,
         **{name: value if value == value else None for name, value in expected.items()},
     }
 

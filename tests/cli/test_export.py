@@ -40,7 +40,7 @@ def test_tables_and_names(runs: dict[str, Path], tmp_path: Path, kind: str, caps
     assert catalog is not None
     found = load(tmp_path / "out", kind)
     assert set(found) == {"entity_vectors", "frequency", "phase", "relation_vectors"}
-    for name, table in model.encoder.tables().items():
+    for name, table in model.tables().items():
         assert torch.equal(found[name], table)
     _, *entities = read_tsv(tmp_path / "out" / "entities.tsv")
     assert [name for _, name, _ in entities] == catalog.entities.names
@@ -69,7 +69,7 @@ def test_awkward_names_and_entities_without_facts(tmp_path: Path) -> None:
     with open(tmp_path / "entity_vectors.csv", encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     assert [row[1] for row in rows] == [*names[:-1], "'=cmd|x"]
-    assert torch.tensor([list(map(float, row[2:])) for row in rows]).equal(model.encoder.tables()["entity_vectors"])
+    assert torch.tensor([list(map(float, row[2:])) for row in rows]).equal(model.tables()["entity_vectors"])
     assert {axis for _, axis, *_ in read_tsv(tmp_path / "tables.tsv")[1:]} == {"entity", "relation", "time"}
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tkg_incremental.answers import Answer
 from tkg_incremental.cli import main
+from tkg_incremental.cli.query import answer_table
 from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.models import HyTE, load_model, save_model
@@ -27,22 +29,36 @@ def test_answers_are_those_of_the_model(runs: dict[str, Path], capsys: pytest.Ca
     assert main(ask(runs["tie-0"], "--at", "2021", "-k", "3")) == 0
     lines = capsys.readouterr().out.splitlines()
     expected = load_model(runs["tie-0"] / "model.pt").query(None, "leads", "Aland", "2021", k=3)
-    assert lines[0] == "? · leads · Aland"
-    assert lines[1].split() == ["2021", "probability", "known"]
+    assert lines[0] == "? · leads · Aland at 2021"
+    assert lines[1].split() == ["answer", "probability", "known"]
     assert [line.split()[0] for line in lines[3:]] == ["1", "2", "3"]
     for line, answer in zip(lines[3:], expected, strict=True):
         assert answer.name in line
 
 
-def test_several_times_side_by_side(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_times(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(ask(runs["tie-0"], "--at", "2000", "--at", "2023-05-01", "-k", "4")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["2000", "probability", "known", "2023-05-01", "(2023)", "probability", "known"]
+    assert lines[7] == "? · leads · Aland at 2023-05-01 (2023)"
     model = load_model(runs["tie-0"] / "model.pt")
-    early, late = (model.query(None, "leads", "Aland", year, k=4) for year in ("2000", "2023"))
-    for line, a, b in zip(lines[3:], early, late, strict=True):
-        assert line.index(a.name) < line.rindex(b.name)
+    for first, year in ((3, "2000"), (10, "2023")):
+        answers = model.query(None, "leads", "Aland", year, k=4)
+        assert all(answer.name in line for line, answer in zip(lines[first:], answers, strict=False))
+    assert len(lines) == 14
+
+
+def test_the_last_step_is_asked_about_by_default(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(ask(runs["tie-0"])) == 0
+    assert capsys.readouterr().out.startswith("? · leads · Aland at 2023\n")
+
+
+def test_columns_without_a_value_are_left_out() -> None:
+    known, guessed = Answer("Ann", None, 2.0, ("2001", None)), Answer("Bo", None, 1.0, None)
+    assert answer_table([known, guessed]).splitlines()[0].split() == ["answer", "known"]
+    assert answer_table([guessed]).splitlines()[0].split() == ["answer"]
+    assert answer_table([]) == "no answers"
 
 
 def test_json_and_the_other_side(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +98,6 @@ def test_bad_questions(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> N
         assert 'exactly one of HEAD, REL and TAIL must be "?"' in fails(
             2, "query", run, head, rel, tail, "--at", "2021"
         )
-    assert "required: --at" in fails(2, *ask(run))
     assert "at least 1 (got '0')" in fails(2, *ask(run, "--at", "2021", "-k", "0"))
     assert "there is no run folder" in fails(3, *ask(tmp_path / "none", "--at", "2021"))
     assert "has no model.pt" in fails(3, *ask(tmp_path, "--at", "2021"))

@@ -157,7 +157,9 @@ def test_defaults_follow_the_size_of_the_graph() -> None:
     assert (small.base_epochs, large.base_epochs) == (20, 7)
 
 
-def test_nothing_is_learnt_from_the_end_of_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_learnt_from_the_end_of_events(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Fails
+) -> None:
     for strategy, names in (("tie", ("deletion",)), ("supersede", ("contrast", "unlikelihood"))):
         usual, events = (RunOptions(strategy=strategy).suited_to(99, is_events) for is_events in (False, True))
         assert all(getattr(usual, name) > 0 and getattr(events, name) == 0 for name in names)
@@ -170,6 +172,8 @@ def test_nothing_is_learnt_from_the_end_of_events(tmp_path: Path, capsys: pytest
     history = Result.load(tmp_path / "run" / "metrics.json").history
     assert history
     assert all("del" not in record for record in history)
+    said = fails(2, "train", *quick, "--exclude-ended", "--run-dir", tmp_path / "other")
+    assert "--exclude-ended is for facts that last" in said
 
 
 def test_options_that_are_not_used_stay_open() -> None:

@@ -61,12 +61,17 @@ def test_dates_with_a_format() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("03/04/2024", {}, "pass dayfirst=True or date_format='%m/%d/%Y' (got '03/04/2024')"),
-        ("25/12/2024", {}, "pass dayfirst=True or date_format='%m/%d/%Y' (got '25/12/2024')"),
+        ("03/04/2024", {}, "(got '03/04/2024'); in a file, dayfirst=True or date_format='%m/%d/%Y' tell"),
+        ("25/12/2024", {}, "(got '25/12/2024'); in a file, dayfirst=True or date_format='%m/%d/%Y' tell"),
         ("12/25/2024", {"dayfirst": True}, "expected a date that exists (got '12/25/2024'"),
         ("5 Jan 2024", {}, "expected a date YYYY-MM-DD (got '5 Jan 2024')"),
         ("2024-01-05", {"date_format": "%d %b %Y"}, "expected a date of the format '%d %b %Y' (got '2024-01-05')"),
-        ("20240105", {}, "pass date_format='%Y%m%d' (got '20240105')"),
+        (
+            "20240105",
+            {},
+            "(got '20240105'); in a file, date_format='%Y%m%d' reads it, on the command line --date-format",
+        ),
+        ("1704441600000", {}, "(got '1704441600000'); in a file, date_format='unix_ms' reads it"),
         ("2024-W54", {}, "expected a date that exists (got '2024-W54'"),
         ("2024-13", {}, "expected a date that exists (got '2024-13'"),
         ("2024-01-05T25:00", {}, "expected a date that exists (got '2024-01-05T25:00'"),

@@ -1,10 +1,11 @@
 import random
 import time
 
+import numpy as np
 import pytest
 
-from tkg_incremental.data import Vocabulary
-from tkg_incremental.data.nearest import NameSearch
+from tkg_incremental.data import Vocabulary, nearest
+from tkg_incremental.data.nearest import NameSearch, _grams
 
 NAMES = ["France", "Germany", "West Germany", "Ghana"]
 
@@ -106,3 +107,14 @@ def test_short_names_are_nearer_than_long_ones_that_contain_them() -> None:
     """Among more names than are compared one by one, the share of common trigrams decides."""
     names = [f"{'x' * 40} alexander {number} {'y' * 40}" for number in range(400)] + ["alexandre"]
     assert NameSearch(names).nearest("alexander", 1) == [400]
+
+
+def test_names_of_one_pattern_are_told_apart_by_what_few_of_them_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most n-grams of such names are in all of them; counting those would take four times as long."""
+    monkeypatch.setattr(nearest, "_HITS", 10_000)
+    search = NameSearch([f"Person {i:05d} of Town {i % 97}" for i in range(20_000)])
+    assert search.nearest(f"Persn 12345 of Town {12345 % 97}", 1) == [12_345]
+    common, rare = (set(_grams(np.frombuffer(text, dtype=np.uint8), 3).tolist()) for text in (b"person", b"12345"))
+    kept = set(search._rarest(np.array(sorted(common | rare)), 3).tolist())
+    assert kept >= rare
+    assert not kept & common

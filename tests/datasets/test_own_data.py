@@ -66,7 +66,7 @@ def test_coarse_dates_of_an_interval_cover_their_period(tmp_path: Path) -> None:
 
 def test_formats_of_dates(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path / "f.csv", "a,r,b,03/04/2024\na,r,c,25/12/2024\n")
-    with pytest.raises(DataError, match=r"line 1: .* pass dayfirst=True or date_format='%m/%d/%Y'"):
+    with pytest.raises(DataError, match=r"line 1: .* dayfirst=True or date_format='%m/%d/%Y' .* --dayfirst"):
         TabularTKG(path)
     dataset = TabularTKG(path, unit="day", read=ReadOptions(dayfirst=True))
     assert (dataset.timeline.labels[0], dataset.timeline.labels[-1]) == ("2024-04-03", "2024-12-25")
@@ -81,7 +81,8 @@ def test_formats_of_dates(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
 def test_a_mistyped_year_is_an_error_with_its_line(tmp_path: Path) -> None:
     lines = [f"a{i},r,b,{2000 + i},{2001 + i}\n" for i in range(20)]
     path = write(tmp_path / "f.csv", "".join([*lines[:10], "x,r,b,2012,20121\n", *lines[10:]]))
-    with pytest.raises(DataError, match=r"f.csv, line 11: the date '20121' is far .* in 2000 … 2020.*outliers='keep'"):
+    message = r"f.csv, line 11: the date '20121' is far .* in 2000 … 2020.*outliers='keep', .* --keep-outliers"
+    with pytest.raises(DataError, match=message):
         TabularTKG(path)
     assert TabularTKG(path, read=ReadOptions(outliers="keep")).num_steps == 20121 - 2000 + 1
     # Given steps are not stretched by it.

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkg_incremental.datasets.splits import Interval, random_split, supported_split
+from tkg_incremental.datasets.splits import random_split, supported_split
+
+
+class Interval(NamedTuple):
+    head: int
+    rel: int
+    tail: int
+    start: int
+    end: int
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(0, 5))

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from killed_process import kill_at
+from runs import nameless
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.communicator import Communicator
@@ -55,9 +56,11 @@ def randomize(model: TKGModel, seed: int) -> None:
 def metrics(communicator: Communicator) -> dict[str, Any]:
     """All metrics and ranks of fixed models. Products have few rows, so that there are many to divide."""
     ranking._SCORES_AT_A_TIME = 1 << 10
-    whole = _metrics(communicator)
+    found = {f"DE {name}": value for name, value in _metrics(communicator, DE, per_query=False).items()}
+    found |= {f"HyTE {name}": value for name, value in _metrics(communicator, HyTE, per_query=True).items()}
     with wide_tables():
-        return whole | {f"{name}, in blocks": value for name, value in _metrics(communicator).items()}
+        blocks = _metrics(communicator, DE, per_query=True)
+    return found | {f"DE in blocks {name}": value for name, value in blocks.items()}
 
 
 @contextmanager
@@ -71,27 +74,23 @@ def wide_tables() -> Iterator[None]:
         ranking._WIDE, ranking._BLOCK, ranking._ANSWERS_TO_A_BLOCK = kept
 
 
-def _metrics(communicator: Communicator) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _metrics(communicator: Communicator, kind: type[DE | HyTE], per_query: bool) -> dict[str, Any]:
     dataset = graph()
-    timeline = dataset.timeline
-    for name, kind in MODELS.items():
-        model = kind.from_dataset(dataset, 32)
-        randomize(model, seed=1)
-        for per_query in (False, True):
-            evaluator = Evaluator(timeline, per_query=per_query, communicator=communicator)
-            values, alpha = evaluator.evaluate(model, timeline.num_steps - 1)
-            found |= {f"{name} {per_query} {metric}": as_double(value) for metric, value in values.items()}
-            found[f"{name} {per_query} alpha"] = as_double(sorted(alpha.items()))  # type: ignore[arg-type]
-        for step in (0, timeline.base_step):
-            ranks = evaluator.rank(model, step, deleted=True)
-            assert ranks is not None
-            found |= {f"{name} {step} {field}": value for field, value in vars(ranks).items()}
-        found[f"{name} hits"] = as_double(evaluator.hits(model, 0, timeline.base_step))
-        found[f"{name} current"] = as_double(evaluator.current(model, timeline.base_step))
-        for candidates in ("known", "all"):
-            linked = evaluator.link_prediction(model, candidates=candidates)  # type: ignore[arg-type]
-            found |= {f"{name} {candidates} {metric}": as_double(value) for metric, value in linked.items()}
+    timeline, model = dataset.timeline, nameless(kind.from_dataset(dataset, 32))
+    randomize(model, seed=1)
+    evaluator = Evaluator(timeline, per_query=per_query, communicator=communicator)
+    values, alpha = evaluator.evaluate(model, timeline.num_steps - 1)
+    found = {metric: as_double(value) for metric, value in values.items()}
+    found["alpha"] = as_double(sorted(alpha.items()))  # type: ignore[arg-type]
+    for step in (0, timeline.base_step):
+        ranks = evaluator.rank(model, step, deleted=True)
+        assert ranks is not None
+        found |= {f"{step} {field}": value for field, value in vars(ranks).items()}
+    found["hits"] = as_double(evaluator.hits(model, 0, timeline.base_step))
+    found["current"] = as_double(evaluator.current(model, timeline.base_step))
+    for candidates in ("known", "all"):
+        linked = evaluator.link_prediction(model, candidates=candidates)  # type: ignore[arg-type]
+        found |= {f"{candidates} {metric}": as_double(value) for metric, value in linked.items()}
     return found
 
 
@@ -130,7 +129,7 @@ def losses(communicator: Communicator) -> dict[str, Any]:
     """The losses of 20 consecutive batches, each the mean over the processes, and the weights after them."""
     dataset, found = graph(), {}
     for kind, name, optimizer, options in CASES:
-        model, strategy = MODELS[kind].from_dataset(dataset, 8), strategies()[name]
+        model, strategy = nameless(MODELS[kind].from_dataset(dataset, 8)), strategies()[name]
         settings = TrainerSettings(
             LearningSettings(batch_size=33, optimizer=optimizer, **options),
             negative_pool=None if optimizer == "published" else 40,
@@ -166,7 +165,7 @@ def runs(communicator: Communicator) -> dict[str, Any]:
     for optimizer in ("rowwise", "published"):
         settings = TrainerSettings(LearningSettings(epochs=2, batch_size=40, optimizer=optimizer))
         trainer = IncrementalTrainer(
-            DE.from_dataset(dataset, 8),
+            nameless(DE.from_dataset(dataset, 8)),
             dataset,
             TIE(negatives=5, replay=ReplayOptions(size=40, negatives=3)),
             settings=settings,
@@ -270,7 +269,7 @@ def sharded(communicator: Communicator) -> dict[str, Any]:
     timeline = dataset.timeline
     sizes = (timeline.num_entities, timeline.num_relations, timeline.num_steps, 8)
     torch.set_default_dtype(torch.double)
-    cases = (("DE", "TIE", 1), ("DE", "TIE", 4), ("DE", "TIE shared", 1), ("HyTE", "Supersede", 1), ("HyTE", "TIE", 4))
+    cases = (("DE", "TIE", 4), ("DE", "TIE shared", 1), ("HyTE", "Supersede", 1), ("HyTE", "TIE", 4))
     for kind, name, stride in cases:
         options = {"max_frequency": 0.5} if kind == "DE" else {}  # a table with its own bound
 
@@ -315,7 +314,7 @@ def sharded(communicator: Communicator) -> dict[str, Any]:
             "metrics": metrics,
             "alpha": alpha,
             "ranks": vars(ranks),
-            "rows here": len(next(iter(model.encoder.tables("entity").values()))),
+            "rows here": len(next(iter(model.tables("entity").values()))),
         }
     model = shard_entities(lambda: DE(*sizes), communicator)
     trainer = IncrementalTrainer(
@@ -348,8 +347,8 @@ def counts(communicator: Communicator) -> dict[str, Any]:
 
 def whole(model: TKGModel, communicator: Communicator) -> dict[str, torch.Tensor]:
     """All tables, concatenated from the parts of the processes."""
-    parts = {name: communicator.gather(table.detach()) for name, table in model.encoder.tables("entity").items()}
-    others = {name: table.detach().clone() for name, table in model.encoder.tables().items() if name not in parts}
+    parts = {name: communicator.gather(table.detach()) for name, table in model.tables("entity").items()}
+    others = {name: table.detach().clone() for name, table in model.tables().items() if name not in parts}
     return {**others, **{name: torch.cat(rows) for name, rows in parts.items()}}
 
 
@@ -438,7 +437,7 @@ def interrupted(communicator: Communicator) -> dict[str, Any]:
     folder = Path(os.environ["TASK_FOLDER"])
     dataset = SyntheticTKG(num_entities=20, num_steps=7, added_per_step=10)
     trainer = IncrementalTrainer(
-        DE.from_dataset(dataset, 8),
+        nameless(DE.from_dataset(dataset, 8)),
         dataset,
         TIE(negatives=5, replay=ReplayOptions(size=40, negatives=3)),
         run_dir=folder / ("whole" if communicator.size == 1 else "run"),

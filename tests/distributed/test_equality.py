@@ -24,7 +24,7 @@ def test_ranks_and_metrics_have_the_same_bits(found: Found) -> None:
         for process in group:
             assert process.keys() == local.keys()
             for name, value in local.items():
-                assert value.numel() > 0 or name.partition(" ")[2].startswith("0 deleted"), name
+                assert value.numel() > 0 or " 0 deleted" in name, name
                 assert torch.equal(process[name].nan_to_num(-1), value.nan_to_num(-1)), name
 
 

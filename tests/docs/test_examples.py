@@ -39,4 +39,4 @@ def test_aliases_of_the_demo(tmp_path: Path) -> None:
     assert "Czechia" not in aliases  # the Czech Republic begins later
     with LiveGraph.create(tmp_path / "graph", tmp_path / "leaders.csv", unit="year", aliases=aliases) as graph:
         store = graph.folder.store
-        assert store.entity_id("USA") == store.entity_id("United States") is not None
+        assert store.entities.find("USA") == store.entities.find("United States") is not None

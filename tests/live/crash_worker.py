@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import torch
+from graphs import commit
 
 from tkg_incremental.live import Change, ChangeSet, GraphFolder
 
@@ -40,14 +41,14 @@ def next_update(folder: GraphFolder) -> None:
         checked = changes.validate(store)
         assert not checked.rejected, checked.rejected
         assert store.find_update(changes.content_hash) is None
-        store.record(checked.accepted, clock, changes.content_hash)
+        store.record(checked.changes, clock, changes.content_hash)
     clock = store.updates("pending")[-1].clock
     new = torch.zeros(store.num_entities - known, WIDTH)
     tables["entity"] = torch.cat([tables["entity"], new])
-    row = store.entity_id(f"entity {clock}")
+    row = store.entities.find(f"entity {clock}")
     assert row is not None
     tables["entity"][row] = clock
-    folder.commit(tables, {"entity": torch.tensor([row])}, clock=clock, metrics={"row": row})
+    commit(folder, tables, {"entity": torch.tensor([row])}, clock=clock, metrics={"row": row})
 
 
 def check(folder: GraphFolder) -> int:
@@ -67,14 +68,14 @@ def check(folder: GraphFolder) -> int:
     assert len(present) <= 4 * KEEP, "releases are not pruned"
     for number in present:
         folder.releases.load_release(number)  # whatever is on disk can answer
-    facts = store.facts_arrays()
-    names = store.entity_names(facts.head)
+    _, heads, _, _, starts, ends = store.facts_arrays().tolist()
+    names = store.entities.of(heads)
     assert sorted(map(str, names)) == sorted(f"entity {i}" for i in range(1, clock + 1))
-    for i, (name, row) in enumerate(zip(names, facts.head, strict=True)):
+    for name, row, start, end in zip(names, heads, starts, ends, strict=True):
         number = int(str(name).split()[1])
         assert tables["entity"][row, 0] == number
-        assert facts.valid_from[i] == number
-        assert facts.valid_to[i] == (number + 1 if number < clock else 2**63 - 1)
+        assert start == number
+        assert end == (number + 1 if number < clock else 2**63 - 1)
     assert len(store.updates("pending")) <= 1
     assert list(folder.path.rglob("*.tmp")) == [] or not folder.is_writer
     return clock
@@ -89,7 +90,7 @@ def killed(path: Path, rng: random.Random, limit: float) -> None:
             if rng.random() < 0.12 and (folder.releases.current() or 0) > 0:
                 for update in folder.store.updates("pending"):  # it continues the release that is left
                     folder.store.discard(update.id)
-                folder.rollback(rng.choice(folder.releases.numbers()))
+                folder.release(rng.choice(folder.releases.numbers()))
             else:
                 next_update(folder)
 
@@ -100,8 +101,8 @@ def main(path: Path, count: int, seed: int) -> None:
     with GraphFolder.create(path, "day", {"releases": {"keep": KEEP}}) as folder:
         folder.store.record([Change("add", "entity 1", "leads", "all", 1)], 1, "first")
         tables = {"entity": torch.zeros(2, WIDTH)}
-        tables["entity"][folder.store.entity_id("entity 1") or 0] = 1
-        folder.commit(tables, None, clock=1)
+        tables["entity"][folder.store.entities.find("entity 1") or 0] = 1
+        commit(folder, tables, None, clock=1)
     # The moments follow the speed of the machine: several updates may be finished before the signal.
     begin = time.perf_counter()
     with GraphFolder(path, write=True) as folder:

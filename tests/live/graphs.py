@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live import OPEN, Change, FactStore, GraphFolder, import_facts
+from tkg_incremental.live import OPEN, Change, FactStore, GraphFolder, NamedFacts, Release, import_facts
 
 Triple = tuple[str, str, str]
 State = dict[Triple, list[tuple[int, int]]]
@@ -21,17 +23,42 @@ FACTS: list[tuple[str, str, str, int, int | None]] = [
 ]
 
 
+def quick(store: FactStore) -> FactStore:
+    """A store that does not wait for the disk."""
+    store.connection.execute("PRAGMA synchronous = OFF")
+    return store
+
+
+def import_rows(store: FactStore, rows: list[tuple[str, str, str, int, int | None]], clock: int | None = None) -> int:
+    """Imports facts with names."""
+    entities: dict[str, int] = {}
+    relations: dict[str, int] = {}
+    facts = np.empty((5, len(rows)), np.int64)
+    for i, (head, rel, tail, start, end) in enumerate(rows):
+        h, r = entities.setdefault(head, len(entities)), relations.setdefault(rel, len(relations))
+        facts[:, i] = h, r, entities.setdefault(tail, len(entities)), start, OPEN if end is None else end
+    return import_facts(store, NamedFacts("day", "", list(entities), list(relations), facts), clock)
+
+
 def small_store(path: Path) -> FactStore:
-    store = FactStore.create(path / "facts.db", "day")
-    import_facts(store, FACTS, clock=10)
+    store = quick(FactStore.create(path / "facts.db", "day"))
+    import_rows(store, FACTS, clock=10)
     return store
 
 
 def small_graph(path: Path, rows: int = 5) -> GraphFolder:
     folder = GraphFolder.create(path, "day")
-    import_facts(folder.store, FACTS, clock=10)
-    folder.commit(small_tables(rows), None, clock=10)
+    quick(folder.store)
+    import_rows(folder.store, FACTS, clock=10)
+    commit(folder, small_tables(rows), None, clock=10)
     return folder
+
+
+def commit(folder: GraphFolder, tables: dict[str, Tensor], changed: dict[str, Tensor] | None, **about: Any) -> Release:
+    """Releases tables together with the pending updates."""
+    release = folder.write_candidate(tables, changed, **about)
+    folder.release(release.number)
+    return release
 
 
 def small_tables(rows: int = 5) -> dict[str, Tensor]:
@@ -66,11 +93,11 @@ def apply_plainly(state: State, change: Change) -> bool:
 
 
 def state_of(store: FactStore, revision: int | None = None) -> State:
-    facts = store.facts_arrays(revision)
+    _, heads, rels, tails, starts, stops = store.facts_arrays(revision).tolist()
     state: State = {}
-    heads, rels, tails = store.entity_names(facts.head), store.relation_names(facts.rel), store.entity_names(facts.tail)
-    for head, rel, tail, start, stop in zip(heads, rels, tails, facts.valid_from, facts.valid_to, strict=True):
-        state.setdefault((str(head), str(rel), str(tail)), []).append((int(start), int(stop)))
+    triples = zip(store.entities.of(heads), store.relations.of(rels), store.entities.of(tails), strict=True)
+    for (head, rel, tail), start, stop in zip(triples, starts, stops, strict=True):
+        state.setdefault((str(head), str(rel), str(tail)), []).append((start, stop))
     return tidy(state)
 
 

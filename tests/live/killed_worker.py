@@ -59,13 +59,13 @@ def check(path: Path) -> int:
         assert applied[len(applied) - len(manifest.updates) :] == list(manifest.updates)
         assert len(graph.folder.releases.numbers()) <= 4 * KEEP, "releases are not pruned"
         assert len(store.updates("pending")) <= 1
-        sizes = graph.model.encoder.sizes  # its checksums were verified
+        sizes = graph.model.sizes  # its checksums were verified
         vocabulary = {"entity": manifest.vocabulary["entities"], "time": manifest.vocabulary["steps"]}
         assert {axis: sizes[axis] for axis in vocabulary} == vocabulary
-        facts = store.facts_arrays()
-        assert max(facts.head.max(), facts.tail.max()) < sizes["entity"]
-        assert facts.rel.max() < sizes["relation"] // 2
-        leads, research = store.relation_id("leads"), store.entity_id("R&D")
+        _, heads, rels, tails, _, _ = store.facts_arrays()
+        assert max(heads.max(), tails.max()) < sizes["entity"]
+        assert rels.max() < sizes["relation"] // 2
+        leads, research = store.relations.find("leads"), store.entities.find("R&D")
         assert leads is not None
         known = sorted((fact.valid_from, fact.valid_to) for fact in store.answers(None, leads, research))
         last = [(FIRST + i, FIRST + i + 1) for i in range(number)]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_live import FIRST, OPEN_GATE, QUICK, make
+from small_live import FIRST
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live import audit_bytes
 
 
-def test_aliases_in_questions_and_changes(tmp_path: Path) -> None:
-    with make(tmp_path) as graph:
+def test_aliases_in_questions_and_changes(path: Path) -> None:
+    with LiveGraph(path) as graph:
         graph.add_aliases({"Research": "R&D", "Boss": "leader 0"})
         expected = graph.query(None, "leads", "R&D")
         assert graph.query(None, "leads", "Research") == graph.query(None, "leads", "research") == expected
@@ -27,8 +27,8 @@ def test_aliases_in_questions_and_changes(tmp_path: Path) -> None:
         assert graph.update(added=[("Zoë", "leads", "Research")]).state == "rejected"  # it holds
 
 
-def test_aliases_stand_for_names(tmp_path: Path) -> None:
-    with make(tmp_path) as graph:
+def test_aliases_stand_for_names(path: Path) -> None:
+    with LiveGraph(path) as graph:
         with pytest.raises(ValueError, match="must stand for names that exist \\(got 'USA' for 'United States'\\)"):
             graph.add_aliases({"USA": "United States"})
         with pytest.raises(ValueError, match="an alias must not be the name of another entity \\(got 'Sales'"):
@@ -38,8 +38,8 @@ def test_aliases_stand_for_names(tmp_path: Path) -> None:
         assert graph.query(None, "leads", "HQ") == graph.query(None, "leads", "Legal")
 
 
-def test_erasure_takes_aliases_along(tmp_path: Path) -> None:
-    with make(tmp_path) as graph:
+def test_erasure_takes_aliases_along(path: Path) -> None:
+    with LiveGraph(path) as graph:
         graph.add_aliases({"Quirinius": "leader 0"})
         assert audit_bytes(graph.folder.path, "Quirinius")
         assert graph.erase("Quirinius") == []
@@ -49,13 +49,13 @@ def test_erasure_takes_aliases_along(tmp_path: Path) -> None:
 
 
 def test_file_of_aliases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make(tmp_path, QUICK, OPEN_GATE).close()
+    (tmp_path / "facts.csv").write_text("head,rel,tail,start,end\nAnn,leads,R&D,1,\n")
     aliases = tmp_path / "aliases.csv"
     create = ["create", str(tmp_path / "other"), "--facts", str(tmp_path / "facts.csv"), "--no-train"]
     aliases.write_text("alias,name\nResearch,R&D\n", encoding="utf-8")
     assert main([*create, "--aliases", str(aliases)]) == 0
     with LiveGraph(tmp_path / "other") as graph:
-        assert graph.folder.store.entity_id("Research") == graph.folder.store.entity_id("R&D")
+        assert graph.folder.store.entities.find("Research") == graph.folder.store.entities.find("R&D")
     aliases.write_text("Research;R&D\n")
     create[1] = str(tmp_path / "third")
     capsys.readouterr()

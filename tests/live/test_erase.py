@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from graphs import small_graph, state_of
+from graphs import commit, small_graph, state_of
 
-from tkg_incremental.live import Change, DamagedReleaseError, GraphFolder, StoreError, audit_bytes, erase_storage
+from tkg_incremental.live import Change, DamagedReleaseError, GraphFolder, GraphFolderError, audit_bytes, erase_storage
 from tkg_incremental.live import erase as module
+from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.known import StoreFacts
+
+CLOCK = GraphClock(0, 10, "day")
 
 NAME = 'Zoë "Z" Žižek'
 
@@ -30,8 +34,12 @@ def graph_with_name(path: Path) -> GraphFolder:
         if step == 0:
             tables["entity"] = torch.cat([tables["entity"], torch.ones(1, 64)])
         tables["entity"][5] = float(step + 1)
-        folder.commit(
-            tables, {"entity": torch.tensor([5, step])}, clock=11 + step, metrics={"worst": f"{NAME}: 3", NAME: 1}
+        commit(
+            folder,
+            tables,
+            {"entity": torch.tensor([5, step])},
+            clock=11 + step,
+            metrics={"worst": f"{NAME}: 3", NAME: 1},
         )
     return folder
 
@@ -42,15 +50,15 @@ def test_no_byte_is_left(tmp_path: Path) -> None:
         assert {found.suffix for found in audit_bytes(path, NAME)} >= {".json"}
         assert any(found.name.startswith("facts.db") for found in audit_bytes(path, NAME))
         tables = [folder.releases.load_release(number) for number in range(4)]
-        number = folder.store.entity_id(NAME)
+        number = folder.store.entities.find(NAME)
         assert number == 5
         fresh = torch.full((1, 64), 0.25)
-        erase_storage(folder, [number], rows={"entity": (torch.tensor([number]), fresh)})
+        erase_storage(folder, (number,), {"entity": (torch.tensor([number]), fresh)})
         assert audit_bytes(path, NAME) == []
-        assert folder.store.entity_names([number]) == [None]
-        assert folder.store.add_entities(["someone"]) == [6]
+        assert folder.store.entities.of([number]) == [None]
+        assert folder.store.entities.add("someone") == 6
         assert folder.store.neighbours(number) == []
-        assert number not in folder.store.type_members(0, "head")
+        assert number not in StoreFacts(folder.store, CLOCK).type_members(0, "head")
         for release, before in enumerate(tables):
             after = folder.releases.load_release(release)
             if release:
@@ -58,7 +66,7 @@ def test_no_byte_is_left(tmp_path: Path) -> None:
             assert torch.equal(after["entity"][:5], before["entity"][:5])
             assert len(list(folder.releases.folder(release).iterdir())) == 2
         for release in (0, 3, 1):
-            folder.rollback(release)
+            folder.release(release)
             assert not any(NAME in triple for triple in state_of(folder.store))
         assert ("Bob", "leads", "Sales") in state_of(folder.store)
     assert audit_bytes(path, NAME) == []
@@ -68,17 +76,18 @@ def test_no_byte_is_left(tmp_path: Path) -> None:
 
 def test_a_fact(tmp_path: Path) -> None:
     with graph_with_name(tmp_path / "graph") as folder:
-        ann, works, research = (folder.store.entity_id("Ann"), folder.store.relation_id("works in"), 1)
-        research = folder.store.entity_id("R&D")  # type: ignore[assignment]
+        ann, works, research = (folder.store.entities.find("Ann"), folder.store.relations.find("works in"), 1)
+        research = folder.store.entities.find("R&D")  # type: ignore[assignment]
         assert ann is not None
         assert works is not None
         before = state_of(folder.store)
-        erase_storage(folder, facts=[(ann, works, research)])
+        erase_storage(folder, (ann, works, research))
         del before["Ann", "works in", "R&D"]
         assert state_of(folder.store) == before
-        assert folder.store.entity_id("Ann") == ann
-        assert ann not in folder.store.type_members(works, "head")
-        assert research in folder.store.type_members(works, "tail")
+        assert folder.store.entities.find("Ann") == ann
+        types = StoreFacts(folder.store, CLOCK)
+        assert ann not in types.type_members(works, "head")
+        assert research in types.type_members(works, "tail")
 
 
 @pytest.mark.parametrize("moment", ["_rewrite_release", "_compact", "_set_rows"])
@@ -97,7 +106,7 @@ def test_an_erasure_that_was_stopped_is_finished(tmp_path: Path, monkeypatch: py
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(module, moment, stopped)
-            erase_storage(folder, [5], rows={"entity": (torch.tensor([5]), torch.zeros(1, 64))})
+            erase_storage(folder, (5,), {"entity": (torch.tensor([5]), torch.zeros(1, 64))})
     with GraphFolder(path, write=True) as folder:
         assert audit_bytes(path, NAME) == []
         for number in range(1, 4):
@@ -106,8 +115,8 @@ def test_an_erasure_that_was_stopped_is_finished(tmp_path: Path, monkeypatch: py
 
 def test_only_a_writer_erases(tmp_path: Path) -> None:
     small_graph(tmp_path / "graph").close()
-    with GraphFolder(tmp_path / "graph") as folder, pytest.raises(StoreError, match="opened for reading"):
-        erase_storage(folder, [0])
+    with GraphFolder(tmp_path / "graph") as folder, pytest.raises(GraphFolderError, match="opened for reading"):
+        erase_storage(folder, (0,))
 
 
 def test_the_audit_finds_a_name_however_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +153,7 @@ def test_a_damaged_release_is_not_rewritten(tmp_path: Path) -> None:
         data[-3] ^= 1
         tables.write_bytes(data)
         with pytest.raises(DamagedReleaseError, match="release 1 is damaged.*its checksum is wrong"):
-            erase_storage(folder, [5], rows={"entity": (torch.tensor([5]), torch.ones(1, 64))})
+            erase_storage(folder, (5,), {"entity": (torch.tensor([5]), torch.ones(1, 64))})
 
 
 def test_files_that_a_killed_erasure_left_are_removed(tmp_path: Path) -> None:
@@ -152,6 +161,6 @@ def test_files_that_a_killed_erasure_left_are_removed(tmp_path: Path) -> None:
     with graph_with_name(path) as folder:
         left = folder.releases.folder(1) / "tables-00000000.safetensors"
         left.write_text(NAME)
-        erase_storage(folder, [5])
+        erase_storage(folder, (5,))
         assert not left.exists()
         assert audit_bytes(path, NAME) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs import small_graph, small_tables, state_of
+from graphs import commit, small_graph, small_tables, state_of
 
 from tkg_incremental.live import (
     Change,
@@ -43,8 +43,8 @@ def run_worker(path: Path, count: int, seed: int) -> tuple[int, int]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_random_moments(tmp_path: Path) -> None:
-    kills, commits = run_worker(tmp_path / "graph", 10, 0)
-    assert kills == 10
+    kills, commits = run_worker(tmp_path / "graph", 6, 0)
+    assert kills == 6
     assert commits > 0
 
 
@@ -56,7 +56,7 @@ def test_killed_very_often(tmp_path: Path) -> None:
 
 
 STOPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "writing": lambda patch: patch.setattr("tkg_incremental.live.manifest.Manifest.write", _stop),
+    "writing": lambda patch: patch.setattr("tkg_incremental.live.manifest.Release.write", _stop),
     "rename": lambda patch: patch.setattr("tkg_incremental.live.releases.os.rename", _stop),
     "current": lambda patch: patch.setattr("tkg_incremental.live.releases.ReleaseFolder.set_current", _stop),
     "store": lambda patch: patch.setattr("tkg_incremental.live.store.FactStore.sync", _stop),
@@ -79,13 +79,13 @@ def test_stopped_at_each_step(tmp_path: Path, moment: str) -> None:
     folder.store.record(ADD, 11, "h")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
         STOPS[moment](patch)
-        folder.commit(small_tables(6), {}, clock=11)
+        commit(folder, small_tables(6), {}, clock=11)
     folder.close()
     committed = moment == "store"
     for write in (False, True):
         with GraphFolder(path, write=write) as again:
             assert (state_of(again.store) != before) == committed
-            assert again.releases.current() == again.store.release == again.answering() == int(committed)
+            assert again.releases.current() == again.store.release == int(committed)
             assert [update.state for update in again.store.updates()] == ["applied" if committed else "pending"]
             assert again.store.clock == (11 if committed else 10)
     with GraphFolder(path, write=True) as again:
@@ -97,32 +97,33 @@ def test_two_writers(tmp_path: Path) -> None:
         expected = rf"is being written to by process {os.getpid()} on .+, since \d{{4}}-"
         with pytest.raises(GraphLockedError, match=expected):
             GraphFolder(tmp_path / "graph", write=True)
-        script = f"from tkg_incremental.live import GraphFolder; GraphFolder({str(tmp_path / 'graph')!r}, write=True)"
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
-        assert re.search(f"GraphLockedError: .*{expected}", done.stderr)
+        if hasattr(os, "fork"):
+            child = os.fork()
+            if child == 0:
+                try:
+                    GraphFolder(tmp_path / "graph", write=True)
+                except GraphLockedError as error:
+                    os._exit(7 if re.search(expected, str(error)) else 1)
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         folder.store.record(ADD, 11, "h")
         with GraphFolder(tmp_path / "graph") as reader, folder.store.transaction():  # readers do not wait
             assert reader.store.num_facts == 5
             with pytest.raises(GraphFolderError, match="was opened for reading"):
-                reader.commit({}, None, clock=1)
+                commit(reader, {}, None, clock=1)
     GraphFolder(tmp_path / "graph", write=True).close()
 
 
 def test_a_reader_stays_with_its_release(tmp_path: Path) -> None:
     with small_graph(tmp_path / "graph") as folder, GraphFolder(tmp_path / "graph") as reader:
-        number = reader.answering()
+        number = reader.store.release
         assert number == 0
         folder.store.record(ADD, 11, "h")
-        folder.commit(small_tables(6), {}, clock=11)
+        commit(folder, small_tables(6), {}, clock=11)
         assert reader.store.num_facts == 6
         revision = reader.store.revision_of(number)
-        rel, tail = reader.store.relation_id("leads"), reader.store.entity_id("R&D")
+        rel, tail = reader.store.relations.find("leads"), reader.store.entities.find("R&D")
         assert rel is not None
         assert len(reader.store.answers(None, rel, tail, at=11)) == 2
         assert len(reader.store.answers(None, rel, tail, at=11, revision=revision)) == 1
@@ -133,14 +134,14 @@ def test_rollback_and_forward(tmp_path: Path) -> None:
         states = [state_of(folder.store)]
         for step in (11, 12):
             folder.store.record([Change("add", f"new {step}", "leads", "R&D", step)], step, str(step))
-            folder.commit(small_tables(step), {}, clock=step)
+            commit(folder, small_tables(step), {}, clock=step)
             states.append(state_of(folder.store))
         for number in (0, 2, 1, 0):
-            folder.rollback(number)
+            folder.release(number)
             assert state_of(folder.store) == states[number]
             assert folder.store.clock == 10 + number
         folder.store.record(ADD, 13, "branch")
-        assert folder.commit(small_tables(20), {}, clock=13).number == 3
+        assert commit(folder, small_tables(20), {}, clock=13).number == 3
         assert folder.releases.manifest(3).parent == 0
         assert len(folder.releases.load_release(3)["entity"]) == 20
 
@@ -148,10 +149,10 @@ def test_rollback_and_forward(tmp_path: Path) -> None:
 def test_a_damaged_release_does_not_prevent_a_rollback(tmp_path: Path) -> None:
     with small_graph(tmp_path / "graph") as folder:
         folder.store.record(ADD, 11, "h")
-        folder.commit(small_tables(6), {}, clock=11)
+        commit(folder, small_tables(6), {}, clock=11)
         (folder.releases.folder(1) / "manifest.json").write_text("{")
     with GraphFolder(tmp_path / "graph", write=True) as folder:
-        folder.rollback(0)
+        folder.release(0)
         assert folder.store.num_facts == 5
     (tmp_path / "graph" / "current").unlink()
     with GraphFolder(tmp_path / "graph", write=True) as folder:
@@ -169,13 +170,13 @@ def test_a_full_disk(tmp_path: Path, size: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         try:
             with pytest.raises(OSError, match="File too large"):
-                folder.commit(small_tables(1000), None, clock=11)
+                commit(folder, small_tables(1000), None, clock=11)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert folder.releases.current() == 0
         assert state_of(folder.store) == before
         assert list(path.rglob("*.tmp")) == []
-        assert folder.commit(small_tables(1000), None, clock=11).number == 1
+        assert commit(folder, small_tables(1000), None, clock=11).number == 1
         assert folder.store.num_facts == 6
 
 
@@ -207,10 +208,10 @@ def test_a_release_reads_the_manifests_of_new_releases_alone(tmp_path: Path) -> 
     with small_graph(tmp_path / "graph") as folder:
         for step in (11, 12, 13):
             folder.store.record([Change("add", f"new {step}", "leads", "R&D", step)], step, str(step))
-            folder.commit(small_tables(step), {}, clock=step)
+            commit(folder, small_tables(step), {}, clock=step)
         (folder.releases.folder(1) / "manifest.json").write_text("{")  # not read any more
-        folder.rollback(2)
+        folder.release(2)
         folder.store.record(ADD, 14, "h")
-        assert folder.commit(small_tables(20), None, clock=14).parent == 2
+        assert commit(folder, small_tables(20), None, clock=14).parent == 2
         assert [manifest.number for manifest in folder.releases.chain(4, until={2, 3})] == [2, 4]
         assert [release.updates for release in folder.store.releases()] == [(), (1,), (2,), (3,), (4,)]

@@ -55,9 +55,10 @@ def test_what_cannot_become_a_graph(tmp_path: Path, capsys: pytest.CaptureFixtur
     create = ["create", str(tmp_path / "graph"), "--from-run"]
     assert main([*create, "nowhere"]) == 3
     assert "there is no run folder 'nowhere'" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main([*create, "nowhere", "--model", "DE"])
-    assert "--model is about --facts" in capsys.readouterr().err
+    for flag in (["--model", "DE"], ["--unit", "day"], ["--dayfirst"], ["--seed", "1"], ["--no-train"]):
+        with pytest.raises(SystemExit, match="2"):
+            main([*create, "nowhere", *flag])
+        assert f"{flag[0]} goes with --facts; a run has its own" in capsys.readouterr().err
     assert not (tmp_path / "graph").exists()
 
 
@@ -76,7 +77,7 @@ def test_steps_of_several_instants(tmp_path: Path) -> None:
     save_model(model, tmp_path / "model.pt")
     with LiveGraph.from_run(tmp_path / "graph", tmp_path) as graph:
         assert (graph.show(graph.clock.origin), graph.show(graph.clock.now)) == ("2000", "2011")
-        rows, table = graph.model.encoder.tables()["time_vectors"], model.encoder.tables()["time_vectors"]
+        rows, table = graph.model.tables()["time_vectors"], model.tables()["time_vectors"]
         assert rows.equal(table[[0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2]])
         assert graph.check("Ann", "leads", "R&D", at=2001).known == ("2000", "2005")
         assert graph.check("Bo", "leads", "Research", at=2011).known == ("2010", None)

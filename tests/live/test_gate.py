@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
-from small_live import make
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live.gate import (
@@ -22,12 +22,12 @@ GOOD = GateReport(learned=1.0, kept=0.99, kept_before=1.0, outranked=1.0, drift=
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> LiveGraph:
-    return make(tmp_path_factory.mktemp("gate"))
+def graph(trained: Path) -> LiveGraph:
+    return LiveGraph(trained)
 
 
 def test_neighbours(graph: LiveGraph) -> None:
-    some, others = torch.tensor([0, 3]), torch.arange(graph.model.encoder.sizes["entity"])
+    some, others = torch.tensor([0, 3]), torch.arange(graph.model.sizes["entity"])
     found = neighbours(graph.model, some, others, k=2)
     with torch.no_grad():
         vectors = graph.model.candidate_vectors(others, 0).tolist()

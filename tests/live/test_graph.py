@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_live import FIRST, QUICK, make, succession
+from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.loading import load_model
 from tkg_incremental.live.settings import read_settings, write_settings
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("live")
-    make(folder).close()
-    return folder / "graph"
-
-
-@pytest.fixture
-def path(template: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(template, tmp_path / "graph"))
 
 
 def edit(path: Path, table: str, **values: float) -> None:
@@ -37,14 +25,14 @@ def edit(path: Path, table: str, **values: float) -> None:
 def test_without_changes_the_clock_moves_and_nothing_else(path: Path) -> None:
     with LiveGraph(path) as graph:
         facts = graph.folder.store.num_facts
-        before = {name: table.clone() for name, table in graph.model.encoder.tables().items()}
+        before = {name: table.clone() for name, table in graph.model.tables().items()}
         assert graph.update().state == "released"
         assert (graph.clock.now, graph.folder.store.num_facts) == (FIRST + 1, facts)
-        after = graph.model.encoder.tables()
+        after = graph.model.tables()
         for name, table in before.items():
             assert after[name][: len(table)].equal(table)
         assert graph.update(at=FIRST + 5).release == 2
-        assert (graph.clock.now, graph.model.encoder.sizes["time"]) == (FIRST + 5, graph.clock.num_steps)
+        assert (graph.clock.now, graph.model.sizes["time"]) == (FIRST + 5, graph.clock.num_steps)
         assert graph.query(None, "leads", "R&D")[0].name == "leader 0"
         assert graph.update([]).state == "released"  # an empty file is no change, each day
         assert graph.clock.now == FIRST + 6
@@ -80,7 +68,7 @@ def test_the_same_changes_twice(path: Path, tmp_path: Path) -> None:
 
 def _ids(graph: LiveGraph, head: str, rel: str, tail: str) -> tuple[int, int, int]:
     store = graph.folder.store
-    ids = store.entity_id(head), store.relation_id(rel), store.entity_id(tail)
+    ids = store.entities.find(head), store.relations.find(rel), store.entities.find(tail)
     assert None not in ids
     return ids  # type: ignore[return-value]
 
@@ -207,7 +195,7 @@ def test_training_again_includes_what_is_pending(path: Path) -> None:
         assert graph.train(calibrate=False).release == 1
         assert not graph.folder.store.updates("pending")
         assert graph.query(None, "leads", "R&D")[0].name == "leader 1"
-        assert graph.model.encoder.sizes["entity"] == graph.folder.store.num_entities
+        assert graph.model.sizes["entity"] == graph.folder.store.num_entities
 
 
 def test_erasure_leaves_pending_changes_pending(path: Path) -> None:
@@ -262,7 +250,7 @@ def test_a_fact_that_ends_and_begins_again_at_one_instant(path: Path) -> None:
     with LiveGraph(path) as graph:
         again = ("leader 0", "leads", "R&D", 101)
         assert graph.update(added=[again], ended=[again]).state == "released"
-        assert [fact[:2] for fact in graph.folder.store.intervals(*_ids(graph, *again[:3]))] == [
+        assert [fact[4:] for fact in graph.folder.store.intervals(*_ids(graph, *again[:3]))] == [
             (100, 101),
             (101, None),
         ]
@@ -289,3 +277,34 @@ def test_questions_after_the_last_update(path: Path) -> None:
         assert len(known) == 2
         assert {a.name for a in predicted} == {f"person {i}" for i in range(10) if i % 3}
         assert len(graph.query(None, "works in", "R&D", k=3, only="predicted")) == 3
+
+
+def test_answers_that_are_over_are_no_predictions(path: Path) -> None:
+    with LiveGraph(path) as graph:
+        graph.update(**succession(1))
+        answers = graph.query(None, "leads", "R&D")
+        assert [answer.name for answer in answers if answer.kind == "known"] == ["leader 1"]
+        over = {answer.name: answer.period for answer in answers if answer.kind == "over"}
+        assert over == {"leader 0": "ended 101", "person 1": "ended 100"}
+        assert [answer.kind for answer in answers] == ["known", "predicted", "predicted", "over", "over"]
+        assert {answer.name for answer in graph.query(None, "leads", "R&D", only="predicted")} == {
+            "person 2",
+            "person 3",
+        }
+        assert graph.check("leader 0", "leads", "R&D").ended == "101"
+        assert graph.check("leader 1", "leads", "R&D", at=100).begins == "101"
+
+
+def test_a_graph_with_more_facts_than_an_update_visits(path: Path) -> None:
+    """Only the entities of changes move, in updates and after an erasure."""
+    edit(path, "learning", replay=2)
+    with LiveGraph(path) as graph:
+        before = load_model(graph).tables()["entity_vectors"]
+        graph.update(**succession(1))
+        after = load_model(graph).tables()["entity_vectors"]
+        moved = (after[: len(before)] != before).any(1).nonzero().flatten().tolist()
+        assert graph.folder.store.entities.of(moved) == ["R&D", "leader 0"]
+        assert graph.erase("leader 0") == []
+        erased = load_model(graph).tables()["entity_vectors"]
+        moved = (erased != after).any(1).nonzero().flatten().tolist()
+        assert set(graph.folder.store.entities.of(moved)) == {"R&D", None}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_live import make
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
@@ -18,18 +17,6 @@ from tkg_incremental.live import StoreError
 from tkg_incremental.live.manifest import MANIFEST, _checksum
 
 Manifest = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hostile")
-    make(folder).close()
-    return folder / "graph"
-
-
-@pytest.fixture
-def path(template: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(template, tmp_path / "graph"))
 
 
 def commands(path: Path) -> list[list[str]]:

@@ -12,26 +12,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from small_live import make, succession
+from small_live import succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live import DamagedReleaseError, GraphLockedError, StoreError
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("live")
-    make(folder).close()
-    return folder / "graph"
-
-
-@pytest.fixture
-def path(template: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(template, tmp_path / "graph"))
-
-
-@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(path: Path, count: int) -> None:
     folder = Path(__file__).parent
     places = [str(folder.parents[1]), str(folder), os.environ.get("PYTHONPATH", "")]
@@ -116,9 +104,13 @@ def test_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 def test_a_read_only_medium(path: Path) -> None:
     """Questions are answered without a file of their own; an update says why it cannot be."""
-    command = [sys.executable, "-m", "tkg_incremental"]
-    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" || exit 77; "$@" query "$0" "?" leads "R&D"; '
-    script += 'echo "exit code $?"; "$@" update "$0"; echo "exit code $?"'
+    code = """if True:
+        import sys
+        from tkg_incremental.cli import main
+        for words in (["query", sys.argv[1], "?", "leads", "R&D"], ["update", sys.argv[1]]):
+            print("exit code", main(words))"""
+    command = [sys.executable, "-c", code]
+    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" || exit 77; exec "$@" "$0"'
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from graphs import FACTS, small_store
@@ -13,7 +13,7 @@ from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import former_facts, train_update, weigh_by_size
+from tkg_incremental.live.learning import Round, former_facts, train_update, weigh_by_size
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
 from tkg_incremental.live.timelines import partial_timeline, whole_timeline
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[FactStore]:
 def named(store: FactStore, quads: torch.Tensor) -> set[tuple[str | None, str | None, str | None, int]]:
     """Quads with names and instants."""
     return {
-        (store.entity_names([h])[0], store.relation_names([r])[0], store.entity_names([t])[0], CLOCK.origin + step)
+        (store.entities.of([h])[0], store.relations.of([r])[0], store.entities.of([t])[0], CLOCK.origin + step)
         for h, r, t, step in quads.tolist()
     }
 
@@ -85,7 +85,7 @@ def test_ends_that_were_known_before(store: FactStore) -> None:
 
 
 def test_facts_of_entities(store: FactStore) -> None:
-    bob = store.entity_id("Bob")
+    bob = store.entities.find("Bob")
     assert bob is not None
     quads = named(store, facts_of_entities([bob], store, CLOCK))
     assert {quad[:3] for quad in quads} == {("Bob", "leads", "Sales")}
@@ -101,12 +101,12 @@ def test_timelines(store: FactStore) -> None:
 
     def show(facts: torch.Tensor) -> set[tuple[str | None, str | None, str | None, int, int]]:
         return {
-            (store.entity_names([h])[0], store.relation_names([r])[0], store.entity_names([t])[0], a + 1, b + 1)
+            (store.entities.of([h])[0], store.relations.of([r])[0], store.entities.of([t])[0], a + 1, b + 1)
             for h, r, t, a, b in facts.tolist()
         }
 
     assert show(whole.observed.facts) == rows
-    ended = torch.tensor([[store.entity_id("Ann"), store.relation_id("leads"), store.entity_id("R&D"), 11]])
+    ended = torch.tensor([[store.entities.find("Ann"), store.relations.find("leads"), store.entities.find("R&D"), 11]])
     nothing = ended[:0]
     part = partial_timeline(store, CLOCK, ChangedFacts(nothing, ended, nothing), nothing)
     assert show(part.observed.facts) == {row for row in rows if row[1] == "leads" and row[2] == "R&D"}
@@ -115,21 +115,38 @@ def test_timelines(store: FactStore) -> None:
 def test_an_update_reports_the_rows_that_it_moves(store: FactStore) -> None:
     timeline = whole_timeline(store, CLOCK)
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
-    before = {name: table.detach().clone() for name, table in model.encoder.tables().items()}
+    before = {name: table.detach().clone() for name, table in model.tables().items()}
     added = facts_of_entities([0], store, CLOCK)
     changed = ChangedFacts(added, added[:0], added[:0])
     rounds = []
 
-    def is_learnt() -> bool:
+    def judge() -> Round:
         rounds.append(1)
-        return True
+        return Round(0.0, True)
 
-    moved = train_update(model, timeline, changed, added[:0], QUICK, 0, is_learnt)
+    moved = train_update(model, timeline, changed, added[:0], QUICK, 0, judge)
     assert len(rounds) == 1
-    for name, table in model.encoder.tables().items():
+    for name, table in model.tables().items():
         differs = (table.detach() != before[name]).any(1).nonzero().flatten()
-        assert np.isin(differs.numpy(), moved[name].numpy()).all()
+        assert differs.tolist() == sorted(moved[name].tolist())
         assert len(differs)
+
+
+def test_an_update_keeps_its_best_round(store: FactStore) -> None:
+    timeline = whole_timeline(store, CLOCK)
+    added = facts_of_entities([0], store, CLOCK)
+    changed = ChangedFacts(added, added[:0], added[:0])
+    values, vectors = iter([1.0, 3.0, 2.0, 3.0]), []
+    model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
+
+    def judge() -> Round:
+        vectors.append(model.tables()["entity_vectors"].detach().clone())
+        return Round(next(values), len(vectors) == 4)
+
+    train_update(model, timeline, changed, added[:0], replace(QUICK, rounds=10), 0, judge)
+    assert len(vectors) == 4
+    assert torch.equal(model.tables()["entity_vectors"], vectors[1])
+    assert not torch.equal(vectors[1], vectors[3])
 
 
 def test_every_quad_of_an_update_counts_the_same(store: FactStore) -> None:
@@ -143,11 +160,11 @@ def test_every_quad_of_an_update_counts_the_same(store: FactStore) -> None:
 
 def test_quads_of_entities_without_facts_are_left_out(store: FactStore) -> None:
     with store.transaction():
-        (new,) = store.add_entities(["Zoë"])
+        new = store.entities.add("Zoë")
     timeline = whole_timeline(store, CLOCK)
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
     over = torch.tensor([[new, 0, 1, 11]])
-    train_update(model, timeline, ChangedFacts(over[:0], over[:0], over), over[:0], QUICK, 0, lambda: True)
+    train_update(model, timeline, ChangedFacts(over[:0], over[:0], over), over[:0], QUICK, 0, lambda: Round(0.0, True))
 
 
 def test_settings() -> None:

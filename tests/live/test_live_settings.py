@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_live import make, succession
+from small_live import succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.settings import SettingsError
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("edited")
-    make(folder).close()
-    return folder / "graph"
-
-
-@pytest.fixture
-def path(template: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(template, tmp_path / "graph"))
 
 
 def edit(path: Path, old: str, new: str) -> None:

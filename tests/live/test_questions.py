@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_live import make
 from torch import Tensor
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import questions
+from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.questions import Questions
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> LiveGraph:
-    return make(tmp_path_factory.mktemp("gate"))
+def graph(trained: Path) -> LiveGraph:
+    return LiveGraph(trained)
 
 
 def ask(graph: LiveGraph, quads: Tensor) -> Questions:
-    return Questions(quads, graph.folder.store, graph.clock, graph.model.encoder.static_entities)
+    return Questions(quads, graph.folder.store, graph.clock, graph.model.static_entities)
 
 
 def quads_of(graph: LiveGraph) -> Tensor:
@@ -36,7 +36,8 @@ def quads_of(graph: LiveGraph) -> Tensor:
 def scores_of(graph: LiveGraph, quad: list[int], side: str) -> dict[int, float]:
     """Scores of the candidates of the right type and of the quad's own answer, one at a time."""
     head, rel, tail, step = quad
-    members = set(graph.folder.store.type_members(rel, side).tolist()) | {head if side == "head" else tail}
+    facts = StoreFacts(graph.folder.store, graph.clock)
+    members = {*facts.type_members(rel, side).tolist(), head if side == "head" else tail}  # type: ignore[arg-type]
     found = {}
     for entity in members:
         one = torch.tensor([[entity, rel, tail, step] if side == "head" else [head, rel, entity, step]])
@@ -74,9 +75,9 @@ def test_ranks(graph: LiveGraph) -> None:
 def test_outranked(graph: LiveGraph) -> None:
     # "person 1" led R&D before; none of the others ever led anything.
     store, now = graph.folder.store, graph.clock.num_steps - 1
-    leads, sales = store.relation_id("leads"), store.entity_id("R&D")
+    leads, sales = store.relations.find("leads"), store.entities.find("R&D")
     names = [f"person {i}" for i in range(1, 6)]
-    quads = torch.tensor([[store.entity_id(name), leads, sales, now] for name in names])
+    quads = torch.tensor([[store.entities.find(name), leads, sales, now] for name in names])
     expected = []
     for quad in quads.tolist():
         for side in ("tail", "head"):
@@ -112,11 +113,11 @@ def test_scores_in_parts_are_the_same(graph: LiveGraph, monkeypatch: pytest.Monk
     assert ask(graph, quads).ranks(graph.model).equal(whole)
 
 
-def test_numbers_that_are_not_finite_rank_last(tmp_path: Path) -> None:
-    with make(tmp_path) as graph:
+def test_numbers_that_are_not_finite_rank_last(path: Path) -> None:
+    with LiveGraph(path) as graph:
         quads = quads_of(graph)
         with torch.no_grad():
-            for table in graph.model.encoder.tables("relation").values():
+            for table in graph.model.tables("relation").values():
                 table.fill_(torch.nan)
         assert ask(graph, quads).share_first(graph.model) == 0
 
@@ -124,6 +125,6 @@ def test_numbers_that_are_not_finite_rank_last(tmp_path: Path) -> None:
 def test_one_look_up_serves_several_models(graph: LiveGraph, tmp_path: Path) -> None:
     quads = quads_of(graph)
     prepared, before = ask(graph, quads), ask(graph, quads).ranks(graph.model)
-    other = graph.settings.make_model(*(graph.model.encoder.sizes[axis] for axis in ("entity", "relation", "time")))
+    other = graph.settings.make_model(*(graph.model.sizes[axis] for axis in ("entity", "relation", "time")))
     assert not prepared.ranks(other).equal(before)
     assert prepared.ranks(graph.model).equal(before)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from graphs import small_graph, small_tables, state_of
-from small_live import make, succession
+from graphs import commit, small_graph, small_tables, state_of
+from small_live import succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live import Change, GraphFolder, SettingsError
-from tkg_incremental.live.retention import ReleaseSettings, prune_releases
+from tkg_incremental.live.settings import read_keep
 from tkg_incremental.report.history import render_history
 
 
@@ -33,7 +33,7 @@ def add_releases(folder: GraphFolder, count: int, rows: int = 40) -> None:
         step, tables = (folder.store.clock or 0) + 1, small_tables(rows)
         tables["entity"][0] = step
         folder.store.record([Change("add", f"new {step}", "leads", "R&D", step)], step, str(step))
-        folder.commit(tables, {"entity": torch.tensor([0])}, clock=step)
+        commit(folder, tables, {"entity": torch.tensor([0])}, clock=step)
 
 
 def folder_with(path: Path, number: int) -> GraphFolder:
@@ -56,13 +56,13 @@ def test_the_newest_releases_stay_with_what_they_build_on(tmp_path: Path) -> Non
                     10 + one if one else small_tables()["entity"][0, 0]
                 )
             # A chain has at most three releases, however few rows change.
-            assert len(folder.releases._table_chain(number)) <= 3
+            assert len(folder.releases.table_chain(number)) <= 3
         assert folder.pruned() == [n for n in range(13) if n not in folder.releases.numbers()]
         assert [release.number for release in folder.store.releases()] == list(range(13))
         oldest = folder.releases.numbers()[0]
-        folder.rollback(oldest)
+        folder.release(oldest)
         assert state_of(folder.store) == states[oldest]
-        folder.rollback(12)
+        folder.release(12)
         assert state_of(folder.store) == states[12]
 
 
@@ -70,10 +70,10 @@ def test_the_current_release_stays_after_a_rollback(tmp_path: Path) -> None:
     with folder_with(tmp_path / "graph", 2) as folder:
         add_releases(folder, 8)
         back = folder.releases.numbers()[-2]
-        folder.rollback(back)
+        folder.release(back)
         add_releases(folder, 1)
         assert folder.releases.manifest(9).parent == back
-        folder.rollback(back)
+        folder.release(back)
         assert back in folder.releases.numbers()
         assert folder.releases.load_release(back)["entity"][0, 0] == 10 + back
         add_releases(folder, 6)
@@ -82,8 +82,9 @@ def test_the_current_release_stays_after_a_rollback(tmp_path: Path) -> None:
 
 def test_zero_keeps_all(tmp_path: Path) -> None:
     with folder_with(tmp_path / "graph", 0) as folder:
-        add_releases(folder, 40)
-        assert folder.releases.numbers() == list(range(41))
+        assert folder.releases.keep == 0
+        add_releases(folder, 8)
+        assert folder.releases.numbers() == list(range(9))
         assert folder.pruned() == []
 
 
@@ -109,14 +110,14 @@ def test_stopped_while_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         original(place, *args, **kwargs)
 
     with GraphFolder(path, write=True) as folder, monkeypatch.context() as patch:
-        patch.setattr(f"tkg_incremental.live.retention.{'os' if moment == 'rename' else 'shutil'}.{moment}", stop)
+        patch.setattr(f"tkg_incremental.live.releases.{'os' if moment == 'rename' else 'shutil'}.{moment}", stop)
         # All twelve build on release 0, so a full one lets them go.
         tables = small_tables(40)
         folder.store.record([Change("add", "x", "leads", "R&D", 23)], 23, "x")
-        folder.commit(tables, None, clock=23)
+        commit(folder, tables, None, clock=23)
         folder.store.record([Change("add", "y", "leads", "R&D", 24)], 24, "y")
         with pytest.raises(Stopped):
-            folder.commit(tables, {}, clock=24)
+            commit(folder, tables, {}, clock=24)
     with GraphFolder(path) as folder:
         assert folder.releases.current() == folder.store.release == 14  # the commit was before
         left = folder.releases.numbers()
@@ -125,7 +126,7 @@ def test_stopped_while_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             folder.releases.load_release(number)
     with GraphFolder(path, write=True) as folder:
         assert list(path.rglob("*.tmp")) == []
-        folder.rollback(14)
+        folder.release(14)
         assert folder.releases.numbers() == [13, 14]
 
 
@@ -133,7 +134,8 @@ def test_nothing_is_removed_if_a_manifest_is_damaged(tmp_path: Path) -> None:
     with folder_with(tmp_path / "graph", 0) as folder:
         add_releases(folder, 5)
         (folder.releases.folder(4) / "manifest.json").write_text("{")
-        assert prune_releases(folder.releases, 2) == []
+        folder.releases.keep = 2
+        folder.releases.prune()
         assert folder.releases.numbers() == [0, 1, 2, 3, 4, 5]
 
 
@@ -144,32 +146,30 @@ def test_wrong_numbers(tmp_path: Path, value: str, said: str) -> None:
     with pytest.raises(SettingsError) as error:
         GraphFolder(tmp_path / "graph")
     assert said in str(error.value)
-    assert ReleaseSettings.from_table({"keep": 2}).keep == 2
+    assert read_keep({"keep": 2}) == 2
 
 
-def test_a_live_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_live_graph(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pruned releases are listed, and neither answer nor can be rolled back to; erasure and updates go on."""
-    make(tmp_path).close()
-    path = tmp_path / "graph"
     keep(path, 2)
     with LiveGraph(path) as graph, LiveGraph(path) as reader:
         assert reader.query(None, "leads", "R&D")[0].name == "leader 0"
-        for number in range(1, 7):
+        for number in range(1, 5):
             assert graph.update(**succession(number)).state == "released"
             assert reader.query(None, "leads", "R&D")[0].name == f"leader {number}"
         pruned = graph.folder.pruned()
         assert pruned[0] == 0
-        assert [release.number for release in graph.history()] == list(range(7))
+        assert [release.number for release in graph.history()] == list(range(5))
         with pytest.raises(ValueError, match=r"release 0 was removed: \[releases\] of graph.toml keeps 2; the oldest"):
             graph.rollback(0)
         with pytest.raises(ValueError, match="release 0 was removed"):
             graph.query(None, "leads", "R&D", as_of=0)
-        assert graph.query(None, "leads", "R&D", as_of=5)[0].name == "leader 5"
+        assert graph.query(None, "leads", "R&D", as_of=3)[0].name == "leader 3"
         assert "no longer on disk" in render_history(graph)
         assert graph.erase("leader 2") == []
-        assert graph.query(None, "leads", "R&D")[0].name == "leader 6"
-        graph.rollback(6)
-        assert graph.update(**succession(7)).state == "released"
+        assert graph.query(None, "leads", "R&D")[0].name == "leader 4"
+        graph.rollback(4)
+        assert graph.update(**succession(5)).state == "released"
     assert main(["rollback", str(path), "0"]) == 3
     assert "release 0 was removed" in capsys.readouterr().err
     assert main(["rollback", str(path), "99"]) == 3

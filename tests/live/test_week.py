@@ -59,6 +59,11 @@ def ranks(graph: LiveGraph, company: Company, facts: list[Triple], at: int) -> d
     return found
 
 
+def some_facts(company: Company, at: int) -> list[Triple]:
+    """A third of the facts that hold on a day: each of them on one of three days."""
+    return sorted(company.holding(at))[at % 3 :: 3]
+
+
 def share_first(found: dict[tuple[Triple, str], int]) -> float:
     return sum(rank == 1 for rank in found.values()) / len(found)
 
@@ -76,13 +81,13 @@ def ask(command: Command, *words: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_week(command: Command) -> None:
-    company = Company()
+    company = Company(people=40)
     company.export(Path("facts.csv"))
     flags = ["--unit", "day", "--epochs", "20", "--hidden-channels", "64", "--json"]
     code, output, errors = command("create", "graph", "--facts", "facts.csv", *flags)
     assert (code, json.loads(output)["state"]) == (0, "released"), errors
     reader = LiveGraph("graph")  # stays open all week
-    assert share_first(ranks(reader, company, sorted(company.holding(TODAY)), TODAY)) >= 0.98
+    assert share_first(ranks(reader, company, some_facts(company, TODAY), TODAY)) >= 0.98
 
     for number in range(1, 6):
         changes = company.changes_of(number)
@@ -95,7 +100,7 @@ def test_week(command: Command) -> None:
         added = [fact for op, fact, _ in changes if op == "add"]
         late = [fact for op, fact, when in changes if op == "add" and when < at]
         assert share_first(ranks(reader, company, added, at)) >= 0.95
-        assert share_first(ranks(reader, company, sorted(company.holding(at)), at)) >= 0.98
+        assert share_first(ranks(reader, company, some_facts(company, at), at)) >= 0.98
         for fact in late:
             assert share_first(ranks(reader, company, [fact], at - 29)) == 1
         check_ended(reader, company, [fact for op, fact, _ in changes if op == "end"], at)
@@ -156,7 +161,7 @@ def test_week(command: Command) -> None:
         company.facts = {fact: spans for fact, spans in company.facts.items() if gone not in fact}
         company.begin(good, at)
         company.end((company.leader("R&D", at), "leads", "R&D"), at)
-        assert share_first(ranks(graph, company, sorted(company.holding(at)), at)) >= 0.98
+        assert share_first(ranks(graph, company, some_facts(company, at), at)) >= 0.98
 
 
 def check_ended(graph: LiveGraph, company: Company, ended: list[Triple], at: int) -> None:

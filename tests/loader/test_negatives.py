@@ -196,8 +196,8 @@ def test_shared_lists_are_uniform(graph: Timeline) -> None:
 
 
 def test_given_lists(graph: Timeline) -> None:
-    quads, lists = to_tensor([(0, 0, 1, 1), (6, 0, 0, 2)]), torch.tensor([[5, 6, 3, 0]])
-    found = NegativeSampler(graph).from_lists(quads, lists, torch.tensor([1]), torch.zeros(2, dtype=torch.long), False)
+    quads, lists = to_tensor([(0, 0, 1, 1), (6, 0, 0, 2)]), torch.tensor([[5, 6, 3, 0], [5, 6, 3, 0]])
+    found = NegativeSampler(graph).from_lists(quads, lists, torch.tensor([1, 2]), torch.tensor([0, 1]), False)
     assert not found.from_pool
     assert found.mask is not None
     assert found.mask.int().tolist() == [

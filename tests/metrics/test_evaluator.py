@@ -39,11 +39,14 @@ def approx(value: float) -> object:
 
 
 @few
-@given(timelines(), MODELS, st.integers(1, 4), st.sampled_from([1, 20, 1 << 21]))
-def test_ranks(drawn: tuple[Timeline, TimelineOracle], name: str, window: int, scores_at_a_time: int) -> None:
+@given(timelines(), MODELS, st.integers(1, 4), st.sampled_from([1, 20, 1 << 21]), st.booleans())
+def test_ranks(
+    drawn: tuple[Timeline, TimelineOracle], name: str, window: int, scores_at_a_time: int, exclude: bool
+) -> None:
     timeline, line = drawn
     model = model_of_ties(timeline, name)
-    evaluator, oracle = Evaluator(timeline, window=window), RankOracle(line, ScoreOracle(model), window=window)
+    evaluator = Evaluator(timeline, window=window, exclude_ended=exclude)
+    oracle = RankOracle(line, ScoreOracle(model), window=window, exclude_ended=exclude)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranking, "_SCORES_AT_A_TIME", scores_at_a_time)
         found = [evaluator.rank(model, step, deleted=True) for step in range(line.num_steps)]
@@ -66,8 +69,9 @@ def test_ranks(drawn: tuple[Timeline, TimelineOracle], name: str, window: int, s
 
 def check_metrics(model: TKGModel, timeline: Timeline, line: TimelineOracle, split: str, window: int) -> None:
     for per_query, first, repeats in ((False, 0, True), (True, 1, False)):
-        oracle = RankOracle(line, ScoreOracle(model), split, window, repeats)
-        evaluator = Evaluator(timeline, split, window, per_query, first, repeats)
+        exclude = per_query
+        oracle = RankOracle(line, ScoreOracle(model), split, window, repeats, exclude_ended=exclude)
+        evaluator = Evaluator(timeline, split, window, per_query, first, repeats, exclude_ended=exclude)
         for step in range(line.num_steps):
             metrics, alpha = evaluator.evaluate(model, step)
             assert alpha == {j: approx(oracle.hits(j)) for j in range(step + 1) if oracle.rows(j)}

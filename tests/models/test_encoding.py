@@ -16,7 +16,7 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import ZOO, TKGModel
-from tkg_incremental.models.batch_vectors import PairTable, PoolTable, ends_of, pair_keys
+from tkg_incremental.models.batch_vectors import ends_of, pair_keys, table_of_pairs, table_of_pool
 from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import compare
@@ -41,7 +41,7 @@ def losses_of(
     terms: list[Term], name: str, dtype: torch.dtype, stride: int, together: bool = True, limit: int = 10**9
 ) -> tuple[Losses, TKGModel]:
     model, previous = (make_model(name, DATASET, 8, seed=seed).to(dtype) for seed in range(2))
-    model.encoder.encodes_together = together
+    model.encodes_together = together
     generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, CandidatePool(LINE, stride))
     parts = []
     for term in terms:
@@ -64,7 +64,7 @@ def losses_of(
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Number of steps of each call that encodes known entities for learning."""
     found: list[int] = []
-    kinds = {type(make_model(name, DATASET, 8).encoder) for name in ("DE", "HyTE", "Static")}
+    kinds = {type(make_model(name, DATASET, 8)) for name in ("DE", "HyTE", "Static")}
     for kind in kinds:
 
         def counted(self: Any, order: Tensor, steps: Any, sizes: Any, encode: Any = kind.encode_known) -> Tensor:
@@ -118,11 +118,11 @@ def test_a_few_of_many_are_encoded_as_pairs(name: str, calls: list[int]) -> None
 @pytest.mark.parametrize("stride", [1, 5])
 @pytest.mark.parametrize("name", ["DE", "HyTE", "Static"])
 def test_sparse_gradients(name: str, stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tkg_incremental.models.encoder._SPARSE_SHARE", 1)
+    monkeypatch.setattr("tkg_incremental.models.tables._SPARSE_SHARE", 1)
     found = []
     for sparse in (True, False):
         model = make_model(name, DATASET, 8).double()
-        model.encoder.sparse_gradients = sparse
+        model.sparse_gradients = sparse
         generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, CandidatePool(LINE, stride))
         quads = LINE.observed.added(TIME)[:3]
         terms = [TermBatch(quads, sampler.draw(quads, 50, generator)), TermBatch(quads[:2])]
@@ -133,7 +133,7 @@ def test_sparse_gradients(name: str, stride: int, monkeypatch: pytest.MonkeyPatc
             **DeletedFacts().losses(batch.terms[1], context),
         }
         sum(losses.values()).backward()  # type: ignore[union-attr]
-        gradient = model.encoder.get_parameter("entity_vectors").grad
+        gradient = model.get_parameter("entity_vectors").grad
         assert gradient is not None
         assert gradient.is_sparse == (sparse and (stride > 1 or not gradient.to_dense().any(1).all()))
         found.append((losses, gradient.to_dense()))
@@ -162,9 +162,9 @@ def test_scores_of_any_quads(
         torch.testing.assert_close(part.scores(), lesson.model(wanted))
         torch.testing.assert_close(part.true_scores, lesson.model(wanted).repeat(2))
         head, tail = part.ends
-        torch.testing.assert_close(head, lesson.model.encoder.entity(wanted[:, 0], wanted[:, 3]))
-        torch.testing.assert_close(tail, lesson.model.encoder.entity(wanted[:, 2], wanted[:, 3]))
-        torch.testing.assert_close(part.relation, lesson.model.encoder.relation(wanted[:, 1], wanted[:, 3]))
+        torch.testing.assert_close(head, lesson.model.entity(wanted[:, 0], wanted[:, 3]))
+        torch.testing.assert_close(tail, lesson.model.entity(wanted[:, 2], wanted[:, 3]))
+        torch.testing.assert_close(part.relation, lesson.model.relation(wanted[:, 1], wanted[:, 3]))
     first = encoded.terms[0]
     assert first is not None
     assert_same_gradients(lesson.model, first.scores().square().sum(), lesson.model(quads).square().sum())
@@ -177,7 +177,7 @@ def both_logits(model: TKGModel, quads: Tensor, drawn: Candidates) -> Tensor:
     for (side, column), half in zip((("tail", 2), ("head", 0)), lists.split(len(quads)), strict=True):
         for quad, others in zip(quads, half, strict=True):
             candidates = torch.cat([quad[column, None], others])
-            vectors = model.encoder.entity(candidates, quad[3].expand_as(candidates))
+            vectors = model.entity(candidates, quad[3].expand_as(candidates))
             query = model.query_vectors(quad[None], side)  # type: ignore[arg-type]
             rows.append(compare(query, vectors, model.decoder.similarity))
     found = torch.stack(rows)
@@ -194,7 +194,7 @@ def test_logits_of_all_models(name: str, together: bool, stride: int, shared: bo
     """Also with reciprocal relations, where a head query is a tail query of the inverse relation."""
     model = ZOO[name](LINE.num_entities, LINE.num_relations, LINE.num_steps, 8).double()  # type: ignore[call-arg]
     model.eval()  # without dropout
-    model.encoder.encodes_together &= together
+    model.encodes_together &= together
     quads = LINE.observed.between(3, 6).sample(12, torch.Generator().manual_seed(0))
     quads = quads[torch.argsort(quads[:, 3], stable=True)]
     sampler = NegativeSampler(LINE, CandidatePool(LINE, stride))
@@ -228,7 +228,7 @@ def test_replay_takes_the_vectors_of_a_frozen_model_once(monkeypatch: pytest.Mon
     timeline = make_timeline(train, num_entities=6, num_relations=1, num_steps=3)
     lesson = Lesson(timeline, 2)
     term = ReplayOptions(negatives=20).term(2)
-    kind, calls = type(lesson.previous.encoder), list[int]()
+    kind, calls = type(lesson.previous), list[int]()
     encode = kind.encode_known
 
     def counted(self: Any, order: Tensor, steps: Any, sizes: Any) -> Tensor:
@@ -244,12 +244,12 @@ def test_replay_takes_the_vectors_of_a_frozen_model_once(monkeypatch: pytest.Mon
 
 def test_tables() -> None:
     vectors = torch.arange(8.0)[:, None]
-    pairs = PairTable(vectors, torch.tensor([1, 4, 5, 9]), 4)
-    assert pairs.places(torch.tensor([[1, 0], [2, 2]]), torch.tensor([1, 1])).rows.tolist() == [[2, 0], [3, 3]]
+    _, find = table_of_pairs(vectors, torch.tensor([1, 4, 5, 9]), 4)
+    assert find(torch.tensor([[1, 0], [2, 2]]), torch.tensor([1, 1])).tolist() == [[2, 0], [3, 3]]
     pool = CandidatePool(make_timeline([(0, 0, 2, 0)], num_entities=4, num_relations=1, num_steps=2), 2)
-    table = PoolTable(vectors, torch.tensor([0, 5]), pool)
+    _, find = table_of_pool(vectors, torch.tensor([0, 5]), pool.position)
     assert pool.entities.tolist() == [0, 1]
-    assert table.places(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])).rows.tolist() == [[0, 1], [6, 5]]
+    assert find(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])).tolist() == [[0, 1], [6, 5]]
 
 
 def test_keys_and_ends() -> None:

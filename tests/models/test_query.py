@@ -37,14 +37,14 @@ def model(request: pytest.FixtureRequest, dataset: Presidents) -> TKGModel:
 def test_from_dataset(dataset: Presidents) -> None:
     model = DE.from_dataset(dataset, hidden_channels=8, decoder="distmult", seed=3)
     assert isinstance(model, DE)
-    assert model.encoder.sizes == {"entity": 5, "relation": 2, "time": 4}
-    assert (model.encoder.hidden_channels, type(model.decoder).__name__) == (8, "DistMult")
+    assert model.sizes == {"entity": 5, "relation": 2, "time": 4}
+    assert (model.hidden_channels, type(model.decoder).__name__) == (8, "DistMult")
     assert model.catalog is not None
     assert model.catalog.entities.names == NAMES
     assert sorted(map(tuple, model.catalog.facts.tolist())) == sorted(FACTS)
     quads = torch.tensor([(OBAMA, 0, US, 0), (TRUMP, 0, US, 2)])
     assert torch.equal(model(quads), DE(5, 2, 4, 8, "distmult", seed=3)(quads))
-    assert DE.from_dataset(dataset).encoder.hidden_channels == 128
+    assert DE.from_dataset(dataset).hidden_channels == 128
 
 
 @pytest.mark.parametrize("any_type", [False, True])

@@ -53,9 +53,9 @@ def test_every_model_learns_a_step(dataset: SyntheticTKG, name: str, strategy: s
         model, dataset, make_strategy(strategy, **chosen), settings=settings, device="cpu", callbacks=[]
     )
     trainer.pretrain()
-    before = {table: rows.detach().clone() for table, rows in model.encoder.tables().items()}
+    before = {table: rows.detach().clone() for table, rows in model.tables().items()}
     result = trainer.fit(until=timeline.base_step)
-    for table, rows in model.encoder.tables().items():
+    for table, rows in model.tables().items():
         assert rows.isfinite().all(), table
         assert not torch.equal(rows, before[table]), table
     assert math.isfinite(result.steps[-1]["C@10"])

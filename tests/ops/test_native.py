@@ -12,8 +12,7 @@ from torch import Tensor
 
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.loader import NegativeSampler
-from tkg_incremental.models import DE
-from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder
+from tkg_incremental.models import DE, HyTE
 from tkg_incremental.ops import native
 from tkg_incremental.ops.one_vs_all import masked_softmax
 from tkg_incremental.ops.ranking import count_ranks
@@ -99,7 +98,7 @@ def test_distances(threads: int, queries: int, rows: int, width: int) -> None:
 def test_diachronic_vectors(threads: int, scale: int, channels: int, share: float, sizes: list[int]) -> None:
     share = max(share, 1 / channels)
     generator = torch.Generator().manual_seed(channels)
-    encoder = DiachronicEncoder(13, 2, 90, channels, share, generator=generator)
+    encoder = DE(13, 2, 90, channels, "distmult", share, seed=channels)
     with torch.no_grad():
         # So few bits that an angle is exact, in whichever way it is taken.
         encoder.frequency.mul_(64).round_().mul_(scale / 64)
@@ -122,7 +121,8 @@ def test_diachronic_vectors(threads: int, scale: int, channels: int, share: floa
 @given(width=SIZES, sizes=st.lists(st.integers(1, 11), min_size=1, max_size=4))
 def test_hyperplanes(threads: int, width: int, sizes: list[int]) -> None:
     generator = torch.Generator().manual_seed(width)
-    encoder = HyperplaneEncoder(13, 2, 9, width, generator=generator)
+    width = max(width, 2)  # the hyperplane of a line is a point
+    encoder = HyTE(13, 2, 9, width, seed=width)
     order = torch.randperm(13, generator=generator)
     weights = draw_vectors(sum(sizes), width)
 
@@ -137,7 +137,7 @@ def test_hyperplanes(threads: int, width: int, sizes: list[int]) -> None:
 
 @needs_kernels
 def test_sines_are_exact_to_the_last_bits(threads: int) -> None:
-    encoder = DiachronicEncoder(4096, 1, 1, 1, 1.0)
+    encoder = DE(4096, 1, 1, 1, "distmult", 1.0)
     with torch.no_grad():
         encoder.entity_vectors.fill_(1)
         encoder.frequency.fill_(0)
@@ -207,16 +207,16 @@ def test_rows_are_pulled_back(threads: int, rows: int, width: int, seed: int) ->
 def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
     def work() -> dict[str, Tensor]:
         model = DE(20, 2, 5, 12)
-        model.encoder.reset_parameters(torch.Generator().manual_seed(1))
-        optimizer, generator = RowAdam(model.encoder.tables(), **options), torch.Generator().manual_seed(2)
+        model.reset_parameters(1)
+        optimizer, generator = RowAdam(model.tables(), **options), torch.Generator().manual_seed(2)
         for touched in (20, 6, 9, 20):  # all rows, which are then in the order of their slots, or some
             optimizer.zero_grad()
-            for table in model.encoder.tables().values():
+            for table in model.tables().values():
                 some = torch.randperm(len(table), generator=generator)[:touched]
                 table.grad = torch.zeros_like(table)
                 table.grad[some] = torch.randn(len(some), table.size(1), generator=generator)
             optimizer.step()
-        return {name: table.detach() for name, table in model.encoder.tables().items()}
+        return {name: table.detach() for name, table in model.tables().items()}
 
     found, wanted = work(), in_torch(work)
     for name, table in found.items():
@@ -228,15 +228,15 @@ def test_rows_are_moved(threads: int, options: dict[str, float]) -> None:
 def test_tables_are_moved(threads: int, options: dict[str, float]) -> None:
     def work() -> dict[str, Tensor]:
         model = DE(900, 2, 5, 12)  # several stretches of a thread
-        model.encoder.reset_parameters(torch.Generator().manual_seed(1))
-        anchors = {name: (torch.arange(0, len(t), 2), t.detach().clone()) for name, t in model.encoder.tables().items()}
-        optimizer = DenseAdam(model.encoder.tables(), anchors=anchors, **options)
+        model.reset_parameters(1)
+        anchors = {name: (torch.arange(0, len(t), 2), t.detach().clone()) for name, t in model.tables().items()}
+        optimizer = DenseAdam(model.tables(), anchors=anchors, **options)
         generator = torch.Generator().manual_seed(2)
         for _ in range(4):
             for table in model.parameters():
                 table.grad = torch.randn(table.shape, generator=generator)
             optimizer.step()
-        return {name: table.detach() for name, table in model.encoder.tables().items()}
+        return {name: table.detach() for name, table in model.tables().items()}
 
     found, wanted = work(), in_torch(work)
     for name, table in found.items():
@@ -248,7 +248,7 @@ def test_what_has_decayed_is_zero(threads: int) -> None:
     model = DE(900, 2, 5, 12)
     for table in model.parameters():
         table.data.fill_(1e-37)
-    optimizer, tiny = DenseAdam(model.encoder.tables()), torch.finfo(torch.float).tiny
+    optimizer, tiny = DenseAdam(model.tables()), torch.finfo(torch.float).tiny
     for _ in range(60):
         optimizer.zero_grad()
         optimizer.step()

@@ -4,19 +4,14 @@ from torch import Tensor
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import Similarity, compare
-from tkg_incremental.ops.shared import Places, SharedTable
+from tkg_incremental.ops.shared import SharedTable
 
 INDEX = torch.tensor([[1, 0, 1], [0, 2, 2]])
-FIRST = torch.tensor([0, 3])
+OTHERS = torch.tensor([[1, 0, 1], [3, 5, 5]])
 
 
 def draw_vectors(*shape: int, dtype: torch.dtype) -> Tensor:
     return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(sum(shape)))
-
-
-def test_places() -> None:
-    assert Places(INDEX).rows is INDEX
-    assert Places(INDEX, FIRST).rows.tolist() == [[1, 0, 1], [3, 5, 5]]
 
 
 # In single precision with the kernels, where they were compiled; in double precision without.
@@ -33,14 +28,14 @@ def test_gradients_of_all_uses(similarity: Similarity, dtype: torch.dtype, used:
 
     table = SharedTable(source * 2)
     assert len(table) == 7
-    scores = table.sampled_scores(query, Places(INDEX, FIRST), similarity)
+    scores = table.sampled_scores(query, OTHERS, similarity)
     rows = table.rows(torch.tensor([6, 3, 6]))
-    others = table.sampled_scores(rows[:2], Places(INDEX), similarity)
+    others = table.sampled_scores(rows[:2], INDEX, similarity)
     found = torch.autograd.grad(total(scores, rows, others), (source, query))
 
     plain = source * 2
     rows = plain[[6, 3, 6]]
-    scores = compare(query[:, None], plain[Places(INDEX, FIRST).rows], similarity)
+    scores = compare(query[:, None], plain[OTHERS], similarity)
     others = compare(rows[:2, None], plain[INDEX], similarity)
     wanted = torch.autograd.grad(total(scores, rows, others), (source, query))
     for gradient, want in zip(found, wanted, strict=True):
@@ -54,10 +49,10 @@ def test_one_buffer_for_all_gradients() -> None:
     table = SharedTable(source * 1)
     table.vectors.register_hook(lambda gradient: places.append(gradient.data_ptr()))
     for _ in range(3):
-        table.sampled_scores(torch.ones(2, 4), Places(INDEX, FIRST), "dot")
-    losses = [table.rows(INDEX).sum(), table.sampled_scores(torch.ones(2, 4), Places(INDEX), "dot").sum()]
+        table.sampled_scores(torch.ones(2, 4), OTHERS, "dot")
+    losses = [table.rows(INDEX).sum(), table.sampled_scores(torch.ones(2, 4), INDEX, "dot").sum()]
     table.vectors.register_hook(lambda gradient: places.append(gradient.data_ptr()))
-    losses.append(table.sampled_scores(torch.ones(2, 4), Places(INDEX), "l1").sum())
+    losses.append(table.sampled_scores(torch.ones(2, 4), INDEX, "l1").sum())
     sum(losses).backward()  # type: ignore[union-attr]
     assert len(places) == 2
     assert places[0] == places[1]

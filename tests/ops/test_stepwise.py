@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from tkg_incremental.loader import CandidatePool, NegativeSampler, TermBatch, TK
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.models.stepwise_vectors import StepwiseVectors
 from tkg_incremental.ops import native
+from tkg_incremental.ops.stepwise import QUADS_OF_A_GROUP, TILE, split_groups
 from tkg_incremental.strategies.terms import cross_entropy
 
 pytestmark = pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
@@ -61,7 +64,7 @@ def in_torch(model: TKGModel, terms: list[TermBatch], pool: CandidatePool) -> Fo
 @pytest.mark.parametrize("name", MODELS)
 def test_sampled(name: str, shared: bool, stride: int, sparse: bool) -> None:
     model = make(name)
-    model.encoder.sparse_gradients = sparse
+    model.sparse_gradients = sparse
     assert StepwiseVectors.can_encode(model)
     sampler, generator = NegativeSampler(LINE, CandidatePool(LINE, stride)), torch.Generator().manual_seed(1)
     # One term of many steps and few lists, and one of a single step with many.
@@ -78,31 +81,57 @@ def test_sampled(name: str, shared: bool, stride: int, sparse: bool) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_one_vs_all(name: str, sparse: bool) -> None:
     model = make(name)
-    model.encoder.sparse_gradients = sparse
+    model.sparse_gradients = sparse
     terms, pool = [TermBatch(QUADS), TermBatch(LINE.observed.at(3))], CandidatePool(LINE)
     wanted = in_torch(model, terms, pool)
     for found, want in zip(loss_and_gradients(model, terms, pool), wanted, strict=True):
         torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("one_vs_all", [False, True], ids=["sampled", "one-vs-all"])
 @pytest.mark.parametrize("name", MODELS)
-def test_same_bits_with_any_number_of_threads(name: str) -> None:
+def test_same_bits_with_any_number_of_threads(name: str, one_vs_all: bool) -> None:
     model, sampler = make(name), NegativeSampler(LINE)
-    terms = [TermBatch(QUADS, sampler.draw(QUADS, 9, torch.Generator().manual_seed(2)))]
+    drawn = None if one_vs_all else sampler.draw(QUADS, 9, torch.Generator().manual_seed(2))
     before, found = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            encoded = model.encode(TKGBatch(terms, sampler.pool), LINE).terms[0]
+            encoded = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms[0]
             assert encoded is not None
-            logits = encoded.logits()
-            table = model.encoder.get_parameter("entity_vectors")
-            found.append((logits, torch.autograd.grad(logits.square().sum(), table)[0]))
+            scores = encoded.one_vs_all_loss() if one_vs_all else encoded.logits()
+            table = model.get_parameter("entity_vectors")
+            found.append((scores, torch.autograd.grad(scores.square().sum(), table)[0]))
     finally:
         torch.set_num_threads(before)
-    for logits, gradient in found[1:]:
-        assert torch.equal(logits, found[0][0])
+    for scores, gradient in found[1:]:
+        assert torch.equal(scores, found[0][0])
         assert torch.equal(gradient, found[0][1])
+
+
+def test_groups_are_split() -> None:
+    many = 2 * QUADS_OF_A_GROUP + 1
+    found = split_groups(torch.tensor([[0, 0, 3, 10], [2, 3, many, 12]]))
+    begins = [3 + many * i // 3 for i in range(4)]
+    pieces = [[2, begin, end - begin, 12] for begin, end in pairwise(begins)]
+    assert found.tolist() == [[0, 0, 3, 10], *pieces]
+
+
+@pytest.mark.parametrize("name", ["DE", "HyTE"])
+def test_one_vs_all_with_more_entities_than_a_tile_and_more_quads_than_a_group(name: str) -> None:
+    line = SyntheticTKG(num_entities=4 * TILE, num_relations=3, num_steps=9).timeline
+    quads = line.observed.at(8)[torch.arange(QUADS_OF_A_GROUP + 5) % len(line.observed.at(8))]
+    torch.manual_seed(0)
+    model = {"DE": DE, "HyTE": HyTE}[name](4 * TILE, 3, 9, 20)
+    batch, found = TKGBatch([TermBatch(quads)], CandidatePool(line)), []
+    for kernels in (native._KERNELS, None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "_KERNELS", kernels)
+            (term,) = model.encode(batch, line).terms
+            assert term is not None
+            found.append(torch.autograd.grad(term.one_vs_all_loss(0.5), list(model.parameters())))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_a_use_without_gradient_changes_nothing() -> None:
@@ -113,9 +142,9 @@ def test_a_use_without_gradient_changes_nothing() -> None:
     assert second is not None
     first.logits()  # hands the tables on, and is not part of the loss
     second.logits().sum().backward()
-    found = model.encoder.get_parameter("entity_vectors").grad
+    found = model.get_parameter("entity_vectors").grad
     model.zero_grad()
     (alone,) = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms
     assert alone is not None
     alone.logits().sum().backward()
-    torch.testing.assert_close(found, model.encoder.get_parameter("entity_vectors").grad)
+    torch.testing.assert_close(found, model.get_parameter("entity_vectors").grad)

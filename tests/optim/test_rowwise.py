@@ -1,6 +1,7 @@
 import copy
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -61,6 +62,26 @@ def test_adagrad_is_dense_adagrad(tables: Tables, max_norm: float | None) -> Non
     assert_same(tables, wanted, rtol=1e-9)
 
 
+def test_rows_of_adagrad_have_sums_of_their_own(tables: Tables) -> None:
+    losses = [some_rows(1, 4), some_rows(0), everything, some_rows(4)]
+    before = copy_of(tables)
+    sums = {0: 0.3, 1: 2.0, 4: torch.inf}
+
+    def initial_sums(name: str, rows: Tensor) -> Tensor:
+        return torch.tensor([[sums.get(row, 0.0)] for row in rows.tolist()])
+
+    optimizer = RowAdagrad(tables, 0.05, max_norm=None, initial_sums=initial_sums)
+    update(tables, optimizer, *losses)
+    assert all(4 not in rows for rows in optimizer.rows.moved().values())
+    for row, value in sums.items():
+        make = partial(torch.optim.Adagrad, lr=0.05, initial_accumulator_value=0.0 if value == torch.inf else value)
+        wanted = reference(before, make, None, *losses)
+        for name, table in tables.items():
+            expected = before[name] if value == torch.inf else wanted[name]
+            rows = slice(row, row + 1)  # not every table has a row 4
+            torch.testing.assert_close(table[rows], expected[rows], rtol=1e-6, atol=1e-8)
+
+
 def test_adam_of_each_row_is_adam_of_its_own_updates(tables: Tables) -> None:
     """A row moves as in dense Adam on the updates that touch it, whatever happens to other rows in between."""
     losses = [some_rows(1, 4), some_rows(0), some_rows(1), some_rows(0, 4), some_rows(1)]
@@ -116,8 +137,8 @@ def test_only_touched_rows_move(kind: Kind, name: str, weight_decay: float, spar
     quads = torch.tensor([(0, 0, 1, 1), (3, 1, 3, 2), (1, 0, 3, 2)])
     touched = {"entity": [0, 1, 3], "relation": [0, 1], "time": [1, 2]}
     model = small_model(name, 30, 3, 4)
-    model.encoder.sparse_gradients = sparse
-    tables = model.encoder.tables()
+    model.sparse_gradients = sparse
+    tables = model.tables()
     before = {table: values.detach().clone() for table, values in tables.items()}
     optimizer = kind(tables, 0.05, weight_decay=weight_decay, anchor_weight=0.1)
     for _ in range(3):
@@ -125,10 +146,10 @@ def test_only_touched_rows_move(kind: Kind, name: str, weight_decay: float, spar
         model(quads).square().sum().backward()
         optimizer.step()
         for table, index in optimizer.touched.items():
-            assert sorted(index.tolist()) == touched[model.encoder.axes[table]]
+            assert sorted(index.tolist()) == touched[model.axes[table]]
     for table, values in tables.items():
         moved = (values != before[table]).any(1).nonzero().flatten().tolist()
-        assert moved == touched[model.encoder.axes[table]]
+        assert moved == touched[model.axes[table]]
 
 
 @pytest.mark.parametrize("kind", KINDS)

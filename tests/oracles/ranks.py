@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ class RankOracle:
     window: int = 10
     count_repeats: bool = True
     candidates: str = "known"
+    exclude_ended: bool = False
 
     def rows(self, step: int) -> list[Row]:
         rows = [row for row in getattr(self.line, self.split) if row[3] == step]
@@ -48,6 +50,8 @@ class RankOracle:
         if filtered:
             candidates -= self.line.answers(side, "all", row) - {answer}
         scores = {entity: self.score(with_answer(row, side, entity)) for entity in candidates}
+        if self.exclude_ended:
+            scores |= dict.fromkeys(self.deleted_answers(row, side, "train") & candidates, -math.inf)
         return place(list(scores.values()), scores[answer])
 
     def own_ranks(self, step: int, filtered: bool) -> list[float]:
@@ -55,11 +59,11 @@ class RankOracle:
             self.rank(row, side, row[2] if side == "tail" else row[0], filtered) for row, side in self.questions(step)
         ]
 
-    def deleted_answers(self, row: Row, side: str) -> set[int]:
+    def deleted_answers(self, row: Row, side: str, which: str = "all") -> set[int]:
         """True in the window before, and not now."""
         time = row[3]
-        before = [self.line.answers(side, "all", (*row[:3], then)) for then in range(time - self.window, time)]
-        return set().union(*before) - self.line.answers(side, "all", row)
+        before = [self.line.answers(side, which, (*row[:3], then)) for then in range(time - self.window, time)]
+        return set().union(*before) - self.line.answers(side, which, row)
 
     # The metrics ---------------------------------------------------------------------------------------
 

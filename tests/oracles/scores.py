@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from oracles.facts import Row
-from tkg_incremental.models import TKGModel
+from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.models.decoders import ComplEx, DistMult, SimplE, TransE
-from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder
 
 Vector = list[float]
 
@@ -22,14 +21,12 @@ class ScoreOracle:
     """The score of any row from a copy of a model's tables."""
 
     def __init__(self, model: TKGModel) -> None:
-        self.tables: dict[str, list[Vector]] = {
-            name: table.detach().tolist() for name, table in model.encoder.tables().items()
-        }
-        self._encoder, self._decoder = model.encoder, model.decoder
+        self.tables: dict[str, list[Vector]] = {name: table.detach().tolist() for name, table in model.tables().items()}
+        self._model, self._decoder = model, model.decoder
 
     def entity(self, index: int, time: int) -> Vector:
         vector = self.tables["entity_vectors"][index]
-        if isinstance(self._encoder, DiachronicEncoder):
+        if isinstance(self._model, DE):
             return diachronic(vector, self.tables["frequency"][index], self.tables["phase"][index], time)
         return self._on_hyperplane(vector, time)
 
@@ -37,7 +34,7 @@ class ScoreOracle:
         return self._on_hyperplane(self.tables["relation_vectors"][index], time)
 
     def _on_hyperplane(self, vector: Vector, time: int) -> Vector:
-        if isinstance(self._encoder, HyperplaneEncoder):
+        if isinstance(self._model, HyTE):
             return hyperplane(vector, self.tables["normals"][time])
         return vector
 

@@ -139,7 +139,9 @@ def test_metrics_that_are_not_there_are_left_out(run: Any) -> None:
     for step in state["steps"]:
         for name in ("DF@10", "RRD"):
             step[name] = None
-    assert "mean –" in Outline(render_report(Result.from_dict(state))).text
+    page = render_report(Result.from_dict(state))
+    assert 'id="metric-c-10"' in page
+    assert 'id="metric-rrd"' not in page
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
@@ -167,3 +169,11 @@ def test_the_page_needs_no_matplotlib(run: Any) -> None:
         "else: raise SystemExit('no error')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_says_that_ended_facts_were_excluded() -> None:
+    result = Result("Data", "DE", "FT", seed=3, num_steps=4)
+    result.add(2, "two", {"C@10": 10.0, "A@10": 20.0}, {2: 10.0}, data_size=5, epochs=1)
+    assert "excluded from ranks" not in render_report(result)
+    result.exclude_ended = True
+    assert "Means over the 1 incremental steps, ended facts excluded from ranks:" in render_report(result)

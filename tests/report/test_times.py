@@ -47,7 +47,7 @@ def test_the_answers_are_those_of_the_graph(graph: LiveGraph) -> None:
     for step in (0, len(times["labels"]) - 1):
         answers = graph.query(None, "leads", "R&D", at=times["labels"][step], k=5)
         assert [row[0] for row in data["answers"][place][step]] == [answer.name for answer in answers]
-        assert [bool(row[2]) for row in data["answers"][place][step]] == [bool(answer.known) for answer in answers]
+        assert [row[2:] for row in data["answers"][place][step]] == [[a.period, a.kind] for a in answers]
 
 
 def test_names_cannot_end_the_script(tmp_path: Path) -> None:
@@ -59,9 +59,15 @@ def test_names_cannot_end_the_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_browser() is None, reason="needs Chromium")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_slider_in_a_browser(graph: LiveGraph, width: int, tmp_path: Path) -> None:
-    address = write_history(graph).as_uri()
+@pytest.mark.parametrize(("width", "calibrated"), [(1280, False), (390, True)])
+def test_the_slider_in_a_browser(graph: LiveGraph, width: int, calibrated: bool, tmp_path: Path) -> None:
+    """Without probabilities, as in a graph this small, their columns are left out."""
+    path = write_history(graph, tmp_path / "history.html")
+    text = path.read_text()
+    assert '"calibrated": false' in text
+    assert "<th>answer</th><th>known</th>" in text
+    path.write_text(text.replace('"calibrated": false', f'"calibrated": {str(calibrated).lower()}'))
+    address = path.as_uri()
     times = answers_through_time(graph)
     assert times is not None
     place, data = times["titles"].index("? · leads · R&D"), json.loads(times["data"])
@@ -77,10 +83,11 @@ def test_the_slider_in_a_browser(graph: LiveGraph, width: int, tmp_path: Path) -
             shown = json.loads(
                 page.evaluate(
                     "JSON.stringify([...document.querySelectorAll('#answers tbody tr')].map("
-                    "row => [0, 1, 3].map(i => row.cells[i].textContent)))"
+                    "row => [...[...row.cells].map(cell => cell.textContent), row.className]))"
                 )
             )
-            assert shown == data["answers"][place][step]
+            bar = ["", ""] if calibrated else []  # the probability and its bar
+            assert shown == [[name, *bar, known, kind] for name, _, known, kind in data["answers"][place][step]]
             assert page.evaluate("document.getElementById('label').textContent") == times["labels"][step]
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert page.complaints == []

@@ -46,9 +46,9 @@ def test_changes() -> None:
     timeline = make_timeline([(0, 0, 1, 0), (1, 0, 2, 1)], num_entities=3, num_relations=1, num_steps=2)
     lesson = Lesson(timeline, 1, "HyTE")
     assert isinstance(lesson.context, TrainingContext)
-    tables, before = lesson.model.encoder.tables(), lesson.previous.encoder.tables()
+    tables, before = lesson.model.tables(), lesson.previous.tables()
     rows = {"entity": [0, 1], "relation": [0], "time": [0]}
-    for change, (name, axis) in zip(lesson.context.changes(), lesson.model.encoder.axes.items(), strict=True):
+    for change, (name, axis) in zip(lesson.context.changes(), lesson.model.axes.items(), strict=True):
         assert torch.equal(change, tables[name][rows[axis]] - before[name][rows[axis]])
         assert change.requires_grad
 

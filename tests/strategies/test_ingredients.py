@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from runs import nameless
 
 from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.datasets import SyntheticTKG
@@ -44,7 +45,7 @@ def summaries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             facts_per_step=1000, added_per_step=60, val=0.0, seed=seed,
         )  # fmt: skip
         for name, strategy in strategies().items():
-            model = DE.from_dataset(graph, hidden_channels=32, seed=seed)
+            model = nameless(DE.from_dataset(graph, hidden_channels=32, seed=seed))
             settings = TrainerSettings(steps, BaseSettings(base))
             trainer = IncrementalTrainer(model, graph, strategy, None, seed, "cpu", settings, callbacks=[])
             trainer.pretrain(base=folder / f"{seed}.pt")

@@ -26,8 +26,8 @@ def test_n3_of_all_terms(timeline: Timeline, name: str, negatives: int) -> None:
     loss = lesson.losses(terms, lesson.batch(terms, [quads[:7], quads[5:8], None]))["N3"]
     both = torch.cat([quads[:7], quads[5:8]])
     head, rel, tail, time = both.unbind(1)
-    encoder = lesson.model.encoder
-    factors = [encoder.entity(head, time), encoder.relation(rel, time), encoder.entity(tail, time)]
+    model = lesson.model
+    factors = [model.entity(head, time), model.relation(rel, time), model.entity(tail, time)]
     wanted = 0.3 * 2 * nuclear_norm(factors)
     assert loss.item() == pytest.approx(wanted.item())
     assert_same_gradients(lesson.model, loss, wanted)
@@ -40,8 +40,8 @@ def test_n3_of_models_with_time_in_relations(timeline: Timeline, kind: type, pro
     lesson.context.model = lesson.model = model = kind(6, 1, 3, hidden_channels=8, reciprocal=True)
     loss = lesson.losses([CrossEntropy(), N3(0.3)], lesson.batch([CrossEntropy(), N3(0.3)], [quads, None]))["N3"]
     head, rel, tail, time = quads.unbind(1)
-    ends = nuclear_norm([model.encoder.entity(head, time), model.encoder.entity(tail, time)])
-    factors = [each for way in (0, 1) for each in model.encoder.relation_factors(2 * rel + way, time)]
+    ends = nuclear_norm([model.entity(head, time), model.entity(tail, time)])
+    factors = [each for way in (0, 1) for each in model.relation_factors(2 * rel + way, time)]
     wanted = 0.3 * (2 * products * ends + nuclear_norm(factors))
     assert loss.item() == pytest.approx(wanted.item())
 
@@ -50,7 +50,7 @@ def test_smoothness_up_to_the_step(timeline: Timeline) -> None:
     for time in range(3):
         lesson = Lesson(timeline, time, "HyTE")
         loss = lesson.learn(TemporalSmoothness(0.3))["smoothness"]
-        wanted = 0.3 * temporal_smoothness(lesson.model.encoder.tables()["normals"][: time + 1])
+        wanted = 0.3 * temporal_smoothness(lesson.model.tables()["normals"][: time + 1])
         assert loss.item() == pytest.approx(wanted.item())
     assert Lesson(timeline, 2, "DE complex").learn(TemporalSmoothness())["smoothness"].item() == 0  # no such table
 

@@ -282,7 +282,7 @@ def test_temporal_regularization(reduction: Any, drawn: Drawn, name: str, data: 
         "relation": range(timeline.num_relations),
         "time": range(time),
     }
-    axes = lesson.model.encoder.axes
+    axes = lesson.model.axes
     wanted = sum(drift(now[table], before[table], known[axes[table]], reduction == "squares") for table in now)
     found = lesson.learn(TemporalRegularization(weight=0.1, reduction=reduction))
     assert {key: loss.item() for key, loss in found.items()} == {"TR": pytest.approx(0.1 * wanted)}

@@ -7,7 +7,7 @@ from timelines import make_interval_timeline, make_timeline, timelines, to_tenso
 
 from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.ops.answers import SIDES
-from tkg_incremental.strategies import Added, Current, Deleted, Given, History, Replayed, Successors, View, Window
+from tkg_incremental.strategies import Added, Current, Deleted, Given, History, Replayed, Successors, View
 from tkg_incremental.strategies.views import deleted_answers, has_no_answer
 
 Drawn = tuple[Timeline, TimelineOracle]
@@ -27,7 +27,7 @@ def test_repr() -> None:
     assert str(Given(to_tensor([(0, 0, 1, 0)]))) == "Given(1 quads)"
     assert str(Deleted(window=3)) == "Deleted(window=3, limit=10000, unreplaced=False)"
     assert str(Replayed(5, 50, "inverse")) == "Replayed(window=5, size=50, sampling='inverse')"
-    assert Window(3) == Window(3) != Window(4)
+    assert Replayed(3) == Replayed(3) != Replayed(4)
 
 
 @given(timelines(), st.integers(1, 5), st.integers(0, 30))
@@ -40,7 +40,7 @@ def test_quads(drawn: Drawn, window: int, limit: int) -> None:
         assert select(Given(to_tensor(oracle.test)), timeline, step) == sorted(oracle.test)
         assert select(Current(), timeline, step) == current
         assert select(History(), timeline, step) == sorted({row for row in oracle.train if row[3] <= step})
-        assert select(Window(window), timeline, step) == oracle.replay(step, window)
+        assert select(Replayed(window, None), timeline, step) == oracle.replay(step, window)
         deleted = oracle.deleted(step, window)
         assert select(Deleted(window), timeline, step) == deleted
         for view, everything in ((Deleted(window, limit), deleted), (Current(limit), current)):
@@ -126,7 +126,7 @@ def test_arguments() -> None:
         Replayed(0)
     with pytest.raises(ValueError, match=r"repeats must be at least 1 \(got 0\)"):
         Added(0)
-    with pytest.raises(ValueError, match=r"size must be at least 0 \(got -1\)"):
+    with pytest.raises(ValueError, match=r"size must be None or at least 0 \(got -1\)"):
         Replayed(size=-1)
 
 

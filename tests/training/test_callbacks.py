@@ -64,7 +64,7 @@ def test_progress_bars(dataset: SyntheticTKG, monkeypatch: pytest.MonkeyPatch) -
         def close(self) -> None:
             self.is_open = False
 
-    monkeypatch.setattr("tkg_incremental.training.callbacks.tqdm", Bar)
+    monkeypatch.setattr("tkg_incremental.training.callbacks.progress_bar", Bar)
     run(dataset, small("ft"), callbacks=[ProgressBar()])
     assert [bar.desc for bar in bars] == ["base model, up to 7", "steps", "7", "8", "9"]
     assert [(bar.count, bar.total) for bar in bars] == [(2, 2), (3, 3), (2, 2), (2, 2), (2, 2)]

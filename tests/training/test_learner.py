@@ -96,7 +96,7 @@ def test_the_best_epoch_is_restored(timeline: Timeline, optimizer: str, strategy
     assert learner.stopping.best_epoch == 2
     best = script.weights[1]
     assert all(torch.equal(best[name], value) for name, value in script.model.state_dict().items())
-    assert not torch.equal(best["encoder.entity_vectors"], script.weights[3]["encoder.entity_vectors"])
+    assert not torch.equal(best["entity_vectors"], script.weights[3]["entity_vectors"])
     assert [record["val C@10"] for record in learner.history] == [10, 30, 20, 30]
     assert len(learner.seconds) == 4
 
@@ -144,8 +144,8 @@ def test_all_losses_are_logged(timeline: Timeline, optimizer: str, stride: int) 
 def test_the_logged_regularization_is_that_of_the_oracle(timeline: Timeline, name: str, optimizer: str) -> None:
     line = TimelineOracle(TRAIN, [], [], 8, 4)
     model = model_for(timeline, name)
-    for table in model.encoder.axes:
-        model.encoder.constrain_table(table)
+    for table in model.axes:
+        model.constrain_table(table)
     before = ScoreOracle(model).tables
     learner = learner_for(
         timeline, strategy=small_tie(regularization=0.3), optimizer=optimizer, model=model, batch_size=4
@@ -154,7 +154,7 @@ def test_the_logged_regularization_is_that_of_the_oracle(timeline: Timeline, nam
     for _ in range(3):
         record = learner.run_epoch()
         now = ScoreOracle(model).tables
-        wanted = sum(drift(now[t], before[t], known[axis], True) for t, axis in model.encoder.axes.items())
+        wanted = sum(drift(now[t], before[t], known[axis], True) for t, axis in model.axes.items())
         assert record["TR"] == pytest.approx(0.3 * wanted, rel=1e-6)
         assert record["TR"] > 0
 
@@ -172,7 +172,7 @@ def test_the_optimizer_adds_the_gradient_of_the_regularization(timeline: Timelin
         learner = learner_for(timeline, strategy=Strategy([link, term]), optimizer=optimizer, weight_decay=0.0)
         for _ in range(3):
             learner.run_epoch()
-        found.append({name: table.detach() for name, table in learner.model.encoder.tables().items()})
+        found.append({name: table.detach() for name, table in learner.model.tables().items()})
     for name, table in found[0].items():
         torch.testing.assert_close(table, found[1][name], rtol=1e-6, atol=1e-9)
 
@@ -245,7 +245,7 @@ def test_logged_losses_are_means_over_the_batches_that_have_them(timeline: Timel
 )
 def test_a_loss_that_is_not_a_number(timeline: Timeline, optimizer: str, strategy: Strategy, term: str) -> None:
     model = model_for(timeline)
-    model.encoder.tables()["relation_vectors"].data.fill_(float("nan"))
+    model.tables()["relation_vectors"].data.fill_(float("nan"))
     learner = learner_for(timeline, strategy=strategy, model=model, optimizer=optimizer)
     with pytest.raises(TrainingError, match=rf"the loss {term} became nan in epoch 1 of step 2 \(2\)"):
         learner.run_epoch()
@@ -302,9 +302,9 @@ def test_state(timeline: Timeline, optimizer: str) -> None:
 def test_normals_keep_their_length(timeline: Timeline, optimizer: str, name: str) -> None:
     """Also those of steps without facts, which weight decay would move towards zero."""
     model = model_for(timeline, name)
-    model.encoder.constrain_table("normals")
+    model.constrain_table("normals")
     finish(learner_for(timeline, model=model, optimizer=optimizer, weight_decay=1.0, epochs=10, lr=0.1))
-    assert torch.allclose(model.encoder.tables()["normals"].norm(dim=1), torch.ones(4, dtype=torch.double))
+    assert torch.allclose(model.tables()["normals"].norm(dim=1), torch.ones(4, dtype=torch.double))
 
 
 def test_new_rows_have_no_anchor() -> None:
@@ -316,7 +316,7 @@ def test_new_rows_have_no_anchor() -> None:
         for optimizer in OPTIMIZERS:
             for strategy in (FT(negatives="all"), TR(negatives="all", regularization=1e4)):
                 model = model_for(timeline, name)
-                before = copy.deepcopy(model.encoder.state_dict())
+                before = copy.deepcopy(model.state_dict())
                 # Without clipping: anchored rows take their share of the norm of a gradient.
                 learner = learner_for(
                     timeline, 1, strategy, model=model, epochs=5, patience=5, max_norm=None, optimizer=optimizer
@@ -324,8 +324,7 @@ def test_new_rows_have_no_anchor() -> None:
                 finish(learner)
                 tables = {"entity_vectors": 2} | ({"normals": 1} if name == "HyTE" else {})
                 moved[strategy.name] = {
-                    table: (model.encoder.state_dict()[table] - before[table]).abs().max(1).values.tolist()
-                    for table in tables
+                    table: (model.state_dict()[table] - before[table]).abs().max(1).values.tolist() for table in tables
                 }
                 for table, new in tables.items():
                     assert moved[strategy.name][table][new] > 0.02, (name, strategy.name, table)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.loader import CandidatePool, NegativeSampler, TKGBatch
-from tkg_incremental.models import Encoder, TKGModel, TransE
+from tkg_incremental.models import TKGModel, TransE
 from tkg_incremental.ops.answers import SIDES
 from tkg_incremental.strategies.terms import cross_entropy
 from tkg_incremental.training import initialize_new_entities, new_entities, warm_up
@@ -48,12 +48,12 @@ def test_other_rows_stay(drawn: Drawn, name: str, stride: int) -> None:
     timeline, line = drawn
     assume(line.train and stride <= timeline.num_entities)
     time = max(time for time in range(timeline.num_steps) if new_at(line, time))
-    before, model = model_for(timeline, name).encoder.tables(), model_for(timeline, name)
+    before, model = model_for(timeline, name).tables(), model_for(timeline, name)
     new = sorted(new_at(line, time))
     warm_up_at(timeline, model, time, stride, epochs=2)
-    for (key, was), table in zip(before.items(), model.encoder.tables().values(), strict=True):
+    for (key, was), table in zip(before.items(), model.tables().values(), strict=True):
         others = torch.ones(len(table), dtype=torch.bool)
-        if model.encoder.axes[key] == "entity":
+        if model.axes[key] == "entity":
             others[new] = False
         assert torch.equal(table[others], was[others])
         assert table.grad is None
@@ -91,8 +91,8 @@ def test_they_learn_their_facts(growing: Timeline, name: str) -> None:
     model = model_for(growing, name)
     quads = to_tensor([(12, 0, 10, 2), (13, 0, 11, 2)])
     wrong = to_tensor([(12, 0, 11, 2), (13, 0, 10, 2)])
-    for key, table in model.encoder.tables("entity").items():
-        model.encoder.put(key, torch.tensor([12, 13]), 0.01 * table[12:])
+    for key, table in model.tables("entity").items():
+        model.put(key, torch.tensor([12, 13]), 0.01 * table[12:])
     before = model(quads) - model(wrong)
     warm_up_at(growing, model, 2, epochs=200)
     assert bool((model(quads) - model(wrong) > before + 1).all())
@@ -101,7 +101,7 @@ def test_they_learn_their_facts(growing: Timeline, name: str) -> None:
 def test_many_new_entities_are_used_in_turn(growing: Timeline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_entities, "_MAX_NEW_NEGATIVES", 1)
     before, model = model_for(growing), warm_up_at(growing, model_for(growing), 2, epochs=3)
-    moved = (before.encoder.tables()["entity_vectors"] != model.encoder.tables()["entity_vectors"]).any(1)
+    moved = (before.tables()["entity_vectors"] != model.tables()["entity_vectors"]).any(1)
     assert moved.nonzero().flatten().tolist() == [12, 13]
 
 
@@ -110,42 +110,36 @@ def test_the_same_bits_twice(growing: Timeline) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-class _UnitVectors(Encoder):
-    def __init__(self, *sizes: int) -> None:
-        super().__init__(*sizes)
-        self.add_table("entity_vectors", "entity", sizes[-1], unit=True)
-        self.add_table("relation_vectors", "relation", sizes[-1])
-
-    def entity(self, index: Tensor, time: Tensor) -> Tensor:
-        index, _ = torch.broadcast_tensors(index, time)
-        return self.rows("entity_vectors", index)
-
-    def relation(self, index: Tensor, time: Tensor) -> Tensor:
-        return self.rows("relation_vectors", index)
+class _UnitVectors(TKGModel):
+    def __init__(self) -> None:
+        super().__init__(14, 1, 3, 4, TransE())
+        self.add_table("entity_vectors", "entity", 4, unit=True)
+        self.add_table("relation_vectors", "relation", 4)
+        self.reset_parameters()
 
 
 def test_unit_vectors(growing: Timeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = TKGModel(_UnitVectors(14, 1, 3, 4), TransE())
-    model.encoder.reset_parameters(torch.Generator().manual_seed(0))
-    before, lengths = model.encoder.tables()["entity_vectors"].clone(), list[Tensor]()
+    model = _UnitVectors()
+    before, lengths = model.tables()["entity_vectors"].clone(), list[Tensor]()
     encode = TKGModel.encode
 
     def keep(self: TKGModel, *args: object) -> object:
-        lengths.append(self.encoder.rows("entity_vectors", torch.tensor([12, 13])).norm(dim=1).detach())
+        lengths.append(self.rows("entity_vectors", torch.tensor([12, 13])).norm(dim=1).detach())
         return encode(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TKGModel, "encode", keep)
     warm_up_at(growing, model, 2, epochs=3)
     torch.testing.assert_close(torch.stack(lengths), torch.ones(3, 2))
-    assert not torch.equal(before, model.encoder.tables()["entity_vectors"])
+    assert not torch.equal(before, model.tables()["entity_vectors"])
 
 
-class _Features(_UnitVectors):
+class _Features(TKGModel):
     """Nothing of an entity is learnt."""
 
-    def __init__(self, *sizes: int) -> None:
-        Encoder.__init__(self, *sizes)
-        self.add_table("relation_vectors", "relation", sizes[-1])
+    def __init__(self) -> None:
+        super().__init__(14, 1, 3, 4, TransE())
+        self.add_table("relation_vectors", "relation", 4)
+        self.reset_parameters()
 
     def entity(self, index: Tensor, time: Tensor) -> Tensor:
         index, _ = torch.broadcast_tensors(index, time)
@@ -153,17 +147,16 @@ class _Features(_UnitVectors):
 
 
 def test_no_tables_of_entities(growing: Timeline) -> None:
-    model = TKGModel(_Features(14, 1, 3, 4), TransE())
-    model.encoder.reset_parameters(torch.Generator().manual_seed(0))
-    before = model.encoder.tables()["relation_vectors"].clone()
+    model = _Features()
+    before = model.tables()["relation_vectors"].clone()
     warm_up_at(growing, model, 2)
-    assert torch.equal(before, model.encoder.tables()["relation_vectors"])
+    assert torch.equal(before, model.tables()["relation_vectors"])
 
 
 def test_in_half_precision(growing: Timeline) -> None:
     before = model_for(growing).bfloat16()
     model = warm_up_at(growing, model_for(growing).bfloat16(), 2, epochs=2)
-    moved = (before.encoder.tables()["entity_vectors"] != model.encoder.tables()["entity_vectors"]).any(1)
+    moved = (before.tables()["entity_vectors"] != model.tables()["entity_vectors"]).any(1)
     assert moved.nonzero().flatten().tolist() == [12, 13]
 
 
@@ -173,13 +166,13 @@ def test_initial_values(growing: Timeline, name: str, how: str) -> None:
     models = {}
     for seed in (0, 0, 2**32):
         model = model_for(growing, name)
-        before = {key: table.detach().clone() for key, table in model.encoder.tables().items()}
+        before = {key: table.detach().clone() for key, table in model.tables().items()}
         initialize_new_entities(model, growing, 2, how, NegativeSampler(growing), seed)  # type: ignore[arg-type]
-        for key, table in model.encoder.tables().items():
+        for key, table in model.tables().items():
             changed = (table != before[key]).any(1).nonzero().flatten().tolist()
-            wanted = {"entity": [12, 13], "relation": [], "time": [2]}[model.encoder.axes[key]]
+            wanted = {"entity": [12, 13], "relation": [], "time": [2]}[model.axes[key]]
             assert changed == ([] if how == "keep" else wanted)
-        values = model.encoder.tables()["entity_vectors"][12:].detach()
+        values = model.tables()["entity_vectors"][12:].detach()
         if seed in models:
             assert torch.equal(values, models[seed])
         models[seed] = values
@@ -193,7 +186,7 @@ def test_known_from_test_quads_only() -> None:
     model, sampler = model_for(timeline), NegativeSampler(timeline)
     changes = []
     for time in (1, 2):
-        before = model.encoder.tables()["entity_vectors"].detach().clone()
+        before = model.tables()["entity_vectors"].detach().clone()
         initialize_new_entities(model, timeline, time, "warm_up", sampler, 0)
-        changes.append((model.encoder.tables()["entity_vectors"] != before).any(1).nonzero().flatten().tolist())
+        changes.append((model.tables()["entity_vectors"] != before).any(1).nonzero().flatten().tolist())
     assert changes == [[2], [2]]

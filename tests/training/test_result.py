@@ -30,6 +30,7 @@ def test_summary(result: Result) -> None:
 def test_round_trip(result: Result, tmp_path: Path) -> None:
     result.link_prediction, result.calibration, result.known_ranked_first = {"MRR": 12.0}, {"error": 0.5}, 0.25
     result.time_prediction, result.before = {"aeIOU": 20.0}, {2: 8.0, 3: math.nan}
+    result.exclude_ended = True
     result.save(tmp_path / "metrics.json")
     written = json.loads((tmp_path / "metrics.json").read_text())
     assert written["steps"][1]["MRR"] is None
@@ -61,6 +62,8 @@ def test_str(result: Result) -> None:
     assert title == "FT · DE · Data · seed 3 · 2 steps"
     assert header.split() == list(SUMMARY)
     assert len(values.split()) == len(line.split()) == len(SUMMARY)
+    result.exclude_ended = True
+    assert str(result).splitlines()[0] == "FT · DE · Data · seed 3 · 2 steps · ended facts excluded"
     result.link_prediction = {"MRR": 12.0, "Hits@1": 5.0}
     assert str(result).splitlines()[1].split() == ["MRR", "Hits@1"]
 
@@ -68,6 +71,7 @@ def test_str(result: Result) -> None:
 def test_results_of_earlier_versions(result: Result) -> None:
     state = result.to_dict()
     del state["calibration"], state["known_ranked_first"], state["time_prediction"], state["before"], state["transfer"]
+    del state["exclude_ended"]
     assert repr(Result.from_dict(state)) == repr(result)
 
 

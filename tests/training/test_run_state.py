@@ -14,12 +14,13 @@ from tkg_incremental.storage import CorruptFileError, load_verified, save_verifi
 from tkg_incremental.strategies import DeletedFacts, FBFuture, Strategy, View
 from tkg_incremental.training import Callback, RunFolderError, StepLearner
 from tkg_incremental.training.run_state import (
-    BaseFile,
     base_fingerprint,
     capture,
     check_fingerprint,
+    load_base,
     restore,
     run_fingerprint,
+    save_base,
 )
 
 
@@ -33,6 +34,15 @@ class NoEpochs(Callback):
 
     def on_epoch_end(self, trainer: IncrementalTrainer, learner: StepLearner, record: dict[str, float]) -> None:
         raise AssertionError("the base model was there already")
+
+
+def test_ended_facts_in_fingerprints(dataset: SyntheticTKG) -> None:
+    with_, without = (trainer_for(dataset, small("ft")) for _ in range(2))
+    with_.evaluator.exclude_ended = True
+    # The base model is validated in the same way as the steps.
+    for fingerprint, names in ((base_fingerprint, {"base"}), (run_fingerprint, {"base", "evaluator"})):
+        found, other = fingerprint(with_), fingerprint(without)
+        assert {name for name in found if found[name] != other[name]} == names
 
 
 def test_a_base_model_is_shared(dataset: SyntheticTKG, tmp_path: Path) -> None:
@@ -84,21 +94,18 @@ def test_seeds_share_a_base_model(dataset: SyntheticTKG, tmp_path: Path) -> None
 
 def test_base_files(dataset: SyntheticTKG, tmp_path: Path) -> None:
     trainer = trainer_for(dataset, small("ft"))
-    file = BaseFile(tmp_path / "base.pt", base_fingerprint(trainer))
-    assert str(file) == f"BaseFile('{tmp_path / 'base.pt'}')"
-    assert not file.exists()
-    file.save(trainer)
-    assert file.exists()
-    before = weights(trainer.model)
-    trainer.model.encoder.tables()["entity_vectors"].data.zero_()
-    file.load(trainer)
+    path = tmp_path / "base.pt"
+    save_base(trainer, path)
+    before, about = weights(trainer.model), load_verified(path)["about"]
+    trainer.model.tables()["entity_vectors"].data.zero_()
+    load_base(trainer, path)
     assert same(before, weights(trainer.model))
-    save_verified({"about": file.about}, file.path)
+    save_verified({"about": about}, path)
     with pytest.raises(CorruptFileError, match="it is no base model"):
-        file.load(trainer)
-    save_verified({"about": file.about, "weights": {}}, file.path)
+        load_base(trainer, path)
+    save_verified({"about": about, "weights": {}}, path)
     with pytest.raises(RunFolderError, match="does not fit this model"):
-        file.load(trainer)
+        load_base(trainer, path)
 
 
 def test_fingerprints(dataset: SyntheticTKG) -> None:

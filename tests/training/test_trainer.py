@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 import torch
-from runs import QUICK, STRATEGIES, comparable, run, same, settings_for, small, small_graph, trainer_for, weights
+from runs import (
+    QUICK,
+    STRATEGIES,
+    comparable,
+    nameless,
+    run,
+    same,
+    settings_for,
+    small,
+    small_graph,
+    trainer_for,
+    weights,
+)
 from timelines import to_tensor
 from torch import Tensor, nn
 
@@ -51,16 +63,9 @@ def test_huge_seeds(dataset: SyntheticTKG) -> None:
     """Seeds that agree in their lower 32 bits give other runs; a date and time is a seed."""
     found = set()
     for seed in (0, 2**32, 2**33, 20261117195020):
-        trainer = IncrementalTrainer(
-            DE.from_dataset(dataset, hidden_channels=4),
-            dataset,
-            small("tie"),
-            seed=seed,
-            device="cpu",
-            settings=settings_for(),
-            callbacks=[],
-        )
-        found.add(tuple(trainer.pretrain().encoder.tables()["entity_vectors"].flatten().tolist()))
+        model = nameless(DE.from_dataset(dataset, hidden_channels=4))
+        trainer = IncrementalTrainer(model, dataset, small("tie"), None, seed, "cpu", settings_for(), callbacks=[])
+        found.add(tuple(trainer.pretrain().tables()["entity_vectors"].flatten().tolist()))
         trainer.fit()
     assert len(found) == 4
 
@@ -88,9 +93,8 @@ def test_the_negative_pool_of_each_step(dataset: SyntheticTKG, name: str) -> Non
         assert all(math.isfinite(step[metric]) for step in trainer.result.steps)
 
 
-@pytest.mark.parametrize("kind", [DE, HyTE, Static])
 @pytest.mark.parametrize("optimizer", ["rowwise", "published"])
-@pytest.mark.parametrize("name", ["tie", "supersede"])
+@pytest.mark.parametrize(("kind", "name"), [(DE, "tie"), (HyTE, "supersede"), (Static, "tie")])
 def test_a_pool_without_known_members(kind: Any, optimizer: str, name: str) -> None:
     """Half of the entities appear at the last steps, so that a pool of one has no member for replayed quads."""
     dataset = SyntheticTKG(num_entities=60, num_relations=2, num_steps=10, facts_per_step=30, added_per_step=6)
@@ -118,6 +122,15 @@ def test_metrics_are_those_of_the_model(dataset: SyntheticTKG) -> None:
     assert min(added, deleted) > 0
     assert last["epochs"] == 2
     assert last["label"] == "9"
+
+
+def test_early_stopping_excludes_what_the_metrics_exclude(dataset: SyntheticTKG) -> None:
+    evaluator = Evaluator(dataset.timeline, window=3, exclude_ended=True)
+    trainer = IncrementalTrainer(
+        DE.from_dataset(dataset, hidden_channels=4), dataset, small("ft"), device="cpu", evaluator=evaluator
+    )
+    assert (trainer.validator.split, trainer.validator.window, trainer.validator.exclude_ended) == ("val", 3, True)
+    assert trainer.result.exclude_ended
 
 
 def test_files(dataset: SyntheticTKG, tmp_path: Path) -> None:
@@ -166,7 +179,7 @@ def test_fit_until_a_step_that_is_not_there(dataset: SyntheticTKG, until: int) -
 
 @pytest.mark.parametrize("candidates", ["own", "last"])
 def test_candidates_of_a_step(dataset: SyntheticTKG, candidates: Any) -> None:
-    model = DE.from_dataset(dataset, hidden_channels=4)
+    model = nameless(DE.from_dataset(dataset, hidden_channels=4))
     trainer = IncrementalTrainer(model, dataset, FT(), settings=TrainerSettings(candidates=candidates), callbacks=[])
     time = dataset.num_steps - 1
     known = trainer.learner(time).context.timeline.num_known
@@ -198,8 +211,8 @@ def test_fit_all(dataset: SyntheticTKG, tmp_path: Path) -> None:
     written = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert written["link_prediction"] == pytest.approx(found)
     # The model has learnt the facts of all steps.
-    initial = weights(DE.from_dataset(dataset, hidden_channels=4))["encoder.entity_vectors"]
-    moved = (weights(trainer.model)["encoder.entity_vectors"] != initial).any(1)
+    initial = weights(DE.from_dataset(dataset, hidden_channels=4))["entity_vectors"]
+    moved = (weights(trainer.model)["entity_vectors"] != initial).any(1)
     assert moved[dataset.timeline.known_entities(9)].all()
     again = trainer_for(dataset, small("ft"), callbacks=[NoEpochs()])
     assert again.fit_all(tmp_path / "base.pt") == found
@@ -312,28 +325,11 @@ def test_settings_of_the_base_model(dataset: SyntheticTKG, kind: Any, candidates
     assert math.isfinite(epochs[0])
 
 
-@pytest.mark.parametrize(("visits", "per_fact"), [(None, 10), (2, 2), ("auto", 10)])
-def test_visits_of_the_base_model(visits: Any, per_fact: int) -> None:
-    trainer = trainer_for(Long(), FT(negatives=3), settings=settings_for(base={"visits": visits}))
-    facts = trainer.timeline.observed.between(0, trainer.timeline.base_step).facts
-    wanted = (facts[:, 4] - facts[:, 3] + 1).clamp(max=per_fact if visits != None else 10**9).sum()  # noqa: E711
-    assert trainer.base_learner().loader.num_quads == int(wanted)
-
-
-class Long(TKGDataset):
-    """Six facts that hold at sixty steps each."""
-
-    def build(self) -> Graph:
-        train = torch.tensor([(head, 0, (head + 1) % 6, 0, 59) for head in range(6)])
-        splits = {"train": train, "val": train[:0], "test": train[:1]}
-        return Graph(splits, list("abcdef"), ["r"], TimeAxis.from_instants(range(60), "index"))
-
-
 def test_the_base_model_learns_from_the_past_alone(dataset: SyntheticTKG) -> None:
     trainer = trainer_for(dataset, small("ft"))
-    before = weights(trainer.model)["encoder.entity_vectors"]
+    before = weights(trainer.model)["entity_vectors"]
     trainer.pretrain()
-    moved = (weights(trainer.model)["encoder.entity_vectors"] != before).any(1)
+    moved = (weights(trainer.model)["entity_vectors"] != before).any(1)
     known = torch.zeros(24, dtype=torch.bool).index_fill_(0, dataset.timeline.known_entities(7), True)
     assert torch.equal(moved, known)
     assert not known.all()
@@ -348,7 +344,7 @@ def test_full_batch_with_the_future(dataset: SyntheticTKG) -> None:
     assert [step["epochs"] for step in result.steps] == [0, 0, 0]
     fresh = weights(DE.from_dataset(dataset, hidden_channels=4))
     late = dataset.timeline.order[int(dataset.timeline.num_known[7]) :]
-    assert (learnt["encoder.entity_vectors"][late] != fresh["encoder.entity_vectors"][late]).any(1).all()
+    assert (learnt["entity_vectors"][late] != fresh["entity_vectors"][late]).any(1).all()
 
 
 # Steps -------------------------------------------------------------------------------------------------
@@ -357,9 +353,9 @@ def test_full_batch_with_the_future(dataset: SyntheticTKG) -> None:
 @pytest.mark.parametrize("how", ["warm_up", "initialize", "keep"])
 def test_new_entities(dataset: SyntheticTKG, how: str) -> None:
     trainer = trainer_for(dataset, Strategy([], "nothing"), settings=settings_for(new_entities=how))
-    before = weights(trainer.pretrain())["encoder.entity_vectors"].clone()
+    before = weights(trainer.pretrain())["entity_vectors"].clone()
     trainer.fit()
-    changed = (weights(trainer.model)["encoder.entity_vectors"] != before).any(1)
+    changed = (weights(trainer.model)["entity_vectors"] != before).any(1)
     line = dataset.timeline
     late = line.order[int(line.num_known[7]) : int(line.num_known[-1])]
     assert len(late) > 0
@@ -413,20 +409,20 @@ def test_new_entities_start_from_the_initial_distribution() -> None:
     settings = settings_for(quick, {"learning": base}, new_entities="initialize")
     trainer = trainer_for(Sparse(), FT(negatives=3), settings=settings)
     trainer.pretrain()
-    shrunk = trainer.model.encoder.tables()["entity_vectors"][6].abs().max().item()
+    shrunk = trainer.model.tables()["entity_vectors"][6].abs().max().item()
     trainer.fit()
-    new = trainer.model.encoder.tables()["entity_vectors"][6].abs().max().item()
+    new = trainer.model.tables()["entity_vectors"][6].abs().max().item()
     bound = math.sqrt(2) * math.sqrt(6 / (8 + 4))
     assert shrunk < 0.3 * bound
     assert 0.3 * bound < new <= bound
-    never = trainer.model.encoder.tables()["entity_vectors"][7].abs().max().item()
+    never = trainer.model.tables()["entity_vectors"][7].abs().max().item()
     assert never < 0.3 * bound  # it occurs in no quad
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run(dataset: SyntheticTKG) -> None:
     trainer = trainer_for(dataset, small("ft"))
     trainer.pretrain()
-    trainer.model.encoder.tables()["relation_vectors"].data.fill_(float("nan"))
+    trainer.model.tables()["relation_vectors"].data.fill_(float("nan"))
     with pytest.raises(TrainingError, match=r"the loss CE became nan in epoch 1 of step 7 \(7\)"):
         trainer.fit()
 
@@ -458,7 +454,7 @@ class Noisy(nn.Module):
 
 
 def noisy_model(dataset: SyntheticTKG) -> TKGModel:
-    model = DE.from_dataset(dataset, hidden_channels=4)
+    model = nameless(DE.from_dataset(dataset, hidden_channels=4))
     model.decoder = Noisy(model.decoder)
     return model
 

@@ -88,7 +88,7 @@ def test_warm_up(name: str) -> None:
 
     def trained(line: Timeline, model: TKGModel) -> Tensor:
         warm_up(model, line, 2, NegativeSampler(line), torch.Generator().manual_seed(0), epochs=2)
-        return near(model.encoder.tables()["entity_vectors"])
+        return near(model.tables()["entity_vectors"])
 
     here = trained(line, make_model(name, line))
     with far_away():

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.engine import NUM_OWN, AnswerEngine
+from tkg_incremental.answers.engine import MISTAKES, NUM_OWN, AnswerEngine
+from tkg_incremental.answers.facts import FactsOfQuestion
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics.calibration import (
     AnswerCalibration,
@@ -27,8 +28,6 @@ _BEST, _OTHERS = 5, 5
 _UNANSWERABLE = 0.6
 # Fewer questions do not make a calibration.
 _ENOUGH = 20
-# Share of known facts that is taken to be right; the others are mistakes in the data.
-_RIGHT = 0.99
 # Facts and candidates that the unit of the scores is measured on.
 _UNIT_QUADS, _UNIT_CANDIDATES = 50, 1000
 
@@ -73,10 +72,10 @@ def judge(
     """The questions that a calibration is about, with their candidates of the right type: those of held-out quads and
     of train quads, in both directions.
 
-    Known facts and answers of the other held-out split are left out, so most questions of train quads have no further
-    answer. A share of the held-out questions is followed by three without an answer: one about any entity and relation
-    that were never seen together, one about an entity that was on the same side of other relations only, and one about
-    a train fact at a time at which the question has no answer.
+    Known facts, those that are over, and answers of the other held-out split are left out, so most questions of train
+    quads have no further answer. A share of the held-out questions is followed by three without an answer: one about
+    any entity and relation that were never seen together, one about an entity that was on the same side of other
+    relations only, and one about a train fact at a time at which the question has no answer.
 
     Args:
         engine: The engine.
@@ -124,12 +123,12 @@ def _judge(engine: AnswerEngine, timeline: Timeline, question: _Question, split:
     candidates = engine.candidates(question.rel, question.side)
     true = question.answers(timeline)
     right = true[:0] if split is None else question.answers(timeline, split)
-    known = torch.tensor(list(engine.facts.known_answers(*question[:4])), dtype=torch.long)
+    marks = FactsOfQuestion.at(engine.facts, *question[:4]).marks(candidates)
     scores = engine.scores(*question[:4], candidates)
-    features = engine.features(*question[:3], candidates, scores, torch.isin(candidates, known))
-    aside = torch.cat([known, true[~torch.isin(true, right)]])
+    features = engine.features(question.rel, question.side, candidates, scores, marks)
+    aside = ~marks.open | torch.isin(candidates, true[~torch.isin(true, right)])
     order = torch.argsort(scores, descending=True)
-    order = order[~torch.isin(candidates[order], aside)]
+    order = order[~aside[order]]
     return Judged(features[order], torch.isin(candidates[order], right), split is not None)
 
 
@@ -176,7 +175,7 @@ def fit_calibration(
     predicted = _fit(features, labels) if len(val) else None
     known = _fit(*_known_and_rivals(engine, timeline, train), isotonic=False)
     # It was fitted on as many wrong answers as facts.
-    known = known and replace(known, bias=known.bias + math.log(_RIGHT / (1 - _RIGHT)))
+    known = known and replace(known, bias=known.bias + math.log((1 - MISTAKES) / MISTAKES))
     return AnswerCalibration(predicted, known, unit)
 
 
@@ -188,16 +187,17 @@ def _known_and_rivals(engine: AnswerEngine, timeline: Timeline, quads: Tensor) -
             question = _Question.of(quad, side)
             candidates = engine.candidates(question.rel, side)
             true = question.answers(timeline)
-            wrong = ~torch.isin(candidates, true)
+            marks = FactsOfQuestion.at(engine.facts, *question[:4]).marks(candidates)
+            wrong = ~torch.isin(candidates, true) & ~marks.over
             if not bool(wrong.any()):
                 continue
             scores = engine.scores(*question[:4], candidates)
             rival = scores.masked_fill(~wrong, -torch.inf).argmax()
             places = {True: (candidates == question.answer).nonzero()[0, 0], False: rival}
             for label, place in places.items():
-                as_known = ~wrong if label else torch.arange(len(candidates)) == place
-                row = engine.features(*question[:3], candidates, scores, as_known)[place, :NUM_OWN]
-                features.append(row[None])
+                known = torch.isin(candidates, true) if label else torch.arange(len(candidates)) == place
+                row = engine.features(question.rel, side, candidates, scores, marks._replace(known=known))[place]
+                features.append(row[None, :NUM_OWN])
                 labels.append(torch.tensor([label]))
     return features, labels
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.facts import Interval, KnownFacts, TensorFacts
+from tkg_incremental.answers.facts import FactsOfQuestion, Interval, KnownFacts, Marks, TensorFacts, among
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
@@ -19,6 +19,8 @@ from tkg_incremental.tables import html_table
 #: Features of an answer, and how many of them compare its score with those of other candidates.
 NUM_FEATURES, NUM_OWN = 13, 2
 _OPPOSITE: dict[Side, Side] = {"head": "tail", "tail": "head"}
+#: Share of known facts that is taken to be a mistake in the data, and the most that a fact is given that is over.
+MISTAKES = 0.01
 # A score of one unit in the softmax of the features.
 _SHARPNESS = 10.0
 
@@ -57,16 +59,37 @@ class Answer:
         probability: Calibrated probability that the fact holds; :obj:`None` without a calibration.
         score: Score of the model.
         known: When the fact is known to hold, as labels ``(first, last)`` with :obj:`None` for an open end;
-            :obj:`None` if it is a prediction.
+            :obj:`None` if it is not.
+        ended: Label of the step since which the fact no longer holds, if it is known to have ended.
+        begins: Label of the step at which the fact begins, if it is known to begin later.
     """
 
     name: str
     probability: float | None
     score: float
     known: tuple[str, str | None] | None
+    ended: str | None = None
+    begins: str | None = None
+
+    @property
+    def kind(self) -> Literal["known", "predicted", "over"]:
+        """Whether the fact is known to hold, is a prediction, or is known to be over or not to have begun."""
+        if self.known is not None:
+            return "known"
+        return "predicted" if self.ended is None and self.begins is None else "over"
+
+    @property
+    def period(self) -> str:
+        """The known time as text: ``"since 2021"``, ``"2009 … 2016"``, ``"ended 2017"``, ``"begins 2021"``; empty for a
+        prediction."""
+        if self.known is not None:
+            first, last = self.known
+            return f"since {first}" if last is None else f"{first} … {last}"
+        parts = {"ended": self.ended, "begins": self.begins}
+        return ", ".join(f"{word} {label}" for word, label in parts.items() if label is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "probability": self.probability, "score": self.score, "known": self.known}
+        return asdict(self)
 
 
 class Answers(list[Answer]):
@@ -76,8 +99,7 @@ class Answers(list[Answer]):
         rows: list[list[str | float]] = []
         for answer in self:
             probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-            known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or ''}".strip()
-            rows.append([answer.name, probability, answer.score, known])
+            rows.append([answer.name, probability, answer.score, answer.period])
         return html_table(["answer", "probability", "score", "known"], rows)
 
 
@@ -140,7 +162,8 @@ class AnswerEngine:
         k: int = 10,
         any_type: bool = False,
     ) -> list[Answer]:
-        """The ``k`` best answers to a question, known facts first.
+        """The ``k`` best answers to a question: known facts first, then predictions, last facts that are known to be
+        over or not to have begun.
 
         Args:
             head: Name or id; :obj:`None` if it is asked for.
@@ -167,29 +190,44 @@ class AnswerEngine:
         if not len(candidates):
             return Answers()
         scores = self.scores(given, relation, side, step, candidates)
-        known = self.facts.known_answers(given, relation, side, step)
-        is_known = _among(candidates, torch.tensor(list(known), dtype=torch.long))
-        order = torch.cat([_best(scores, is_known, k), _best(scores, ~is_known, k)])[:k]
-        ranked, chosen = (candidates, scores, is_known), order
+        facts = FactsOfQuestion.at(self.facts, given, relation, side, step)
+        marks = facts.marks(candidates)
+        order = torch.cat([_best(scores, some, k) for some in (marks.known, marks.open, marks.over)])[:k]
+        ranked, chosen = (candidates, scores, marks), order
         if any_type:  # probabilities are those among the candidates of the right type
             members = self.candidates(relation, side)
-            ranked = members, scores[members], is_known[members]
+            ranked = members, scores[members], facts.marks(members)
             chosen = torch.searchsorted(members, order).clamp(max=max(0, len(members) - 1))
         probabilities = torch.full((len(order),), torch.nan, dtype=torch.double)
         if len(ranked[0]):
-            found = self.probabilities(given, relation, side, *ranked, chosen)
+            found = self.probabilities(relation, side, *ranked, chosen)
             probabilities = torch.where(ranked[0][chosen] == candidates[order], found, probabilities)
+        rows = zip(order.tolist(), candidates[order].tolist(), probabilities, strict=True)
         return Answers(
-            Answer(
-                self.entities[entity],
-                _probability(probability),
-                float(scores[place]),
-                self._labels(known.get(entity)),
+            self._answer(
+                self.entities[entity], _probability(found), float(scores[place]), relation, step, facts.of(entity)
             )
-            for place, entity, probability in zip(
-                order.tolist(), candidates[order].tolist(), probabilities, strict=True
-            )
+            for place, entity, found in rows
         )
+
+    def _answer(
+        self, name: str, probability: float | None, score: float, rel: int, step: int, intervals: list[Interval]
+    ) -> Answer:
+        """An answer with what the intervals of its fact say about a step."""
+        labels = self.axis.labels
+        for interval in intervals:
+            if interval.covers(step):
+                until = None if interval.last is None else labels[interval.last]
+                return Answer(name, probability, score, (labels[interval.first], until))
+        if not self.facts.is_closed(rel):
+            return Answer(name, probability, score, None)
+        ends = [interval.last + 1 for interval in intervals if interval.last is not None and interval.last < step]
+        firsts = [interval.first for interval in intervals if interval.first > step]
+        ended = labels[max(ends)] if ends else None
+        begins = None
+        if firsts:
+            begins = labels[min(firsts)] if min(firsts) < len(labels) else f"after {labels[-1]}"
+        return Answer(name, probability, score, None, ended, begins)
 
     def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
         """The probability that a fact holds at a time."""
@@ -200,8 +238,7 @@ class AnswerEngine:
             self.step_of(at),
         )
         score, probability = self._check(h, r, t, step)
-        known = next((i for i in self.facts.intervals(h, r, t) if _holds(i, step)), None)
-        return Answer(self.entities[t], probability, score, self._labels(known))
+        return self._answer(self.entities[t], probability, score, r, step, self.facts.intervals(h, r, t))
 
     def timeline(self, head: str | int, rel: str | int, tail: str | int) -> list[TimelinePoint]:
         """The probability of a fact at every step."""
@@ -210,18 +247,19 @@ class AnswerEngine:
         points = []
         for step in range(self.last_step + 1):
             score, probability = self._check(h, r, t, step)
-            is_known = any(_holds(interval, step) for interval in intervals)
+            is_known = any(interval.covers(step) for interval in intervals)
             points.append(TimelinePoint(self.axis.labels[step], probability, score, is_known))
         return points
 
     def _relations(self, head: int, tail: int, step: int) -> list[Answer]:
-        """The relations that fit (head, ?, tail), known facts first, then the most probable."""
+        """The relations that fit (head, ?, tail): known facts, then the most probable, then those that are over."""
         answers = []
         for rel in self.facts.relations_of_type(head, tail):
             score, probability = self._check(head, rel, tail, step)
-            known = next((i for i in self.facts.intervals(head, rel, tail) if _holds(i, step)), None)
-            answers.append(Answer(self.relations[rel], probability, score, self._labels(known)))
-        return sorted(answers, key=lambda a: (a.known is None, -(a.probability or 0.0), -a.score))
+            intervals = self.facts.intervals(head, rel, tail)
+            answers.append(self._answer(self.relations[rel], probability, score, rel, step, intervals))
+        places = {"known": 0, "predicted": 1, "over": 2}
+        return sorted(answers, key=lambda a: (places[a.kind], -(a.probability or 0.0), -a.score))
 
     # Scores --------------------------------------------------------------------------------------------
 
@@ -238,7 +276,7 @@ class AnswerEngine:
     def candidates(self, rel: int, side: Side, any_type: bool = False) -> Tensor:
         """``[n]`` the entities to rank."""
         if any_type:
-            return torch.arange(self.model.encoder.sizes["entity"])
+            return torch.arange(self.model.sizes["entity"])
         return self.facts.type_members(rel, side)
 
     @torch.no_grad()
@@ -249,52 +287,49 @@ class AnswerEngine:
         probability that was not calibrated is NaN."""
         chosen = torch.arange(len(candidates)) if chosen is None else chosen
         scores = self.scores(given, rel, side, step, candidates)
-        known = torch.tensor(list(self.facts.known_answers(given, rel, side, step)), dtype=torch.long)
-        is_known = _among(candidates, known)
-        return scores[chosen], self.probabilities(given, rel, side, candidates, scores, is_known, chosen)
+        marks = FactsOfQuestion.at(self.facts, given, rel, side, step).marks(candidates)
+        return scores[chosen], self.probabilities(rel, side, candidates, scores, marks, chosen)
 
     @torch.no_grad()
     def probabilities(
-        self, given: int, rel: int, side: Side, candidates: Tensor, scores: Tensor, is_known: Tensor, chosen: Tensor
+        self, rel: int, side: Side, candidates: Tensor, scores: Tensor, marks: Marks, chosen: Tensor
     ) -> Tensor:
-        """Probabilities of the candidates at the places ``chosen``, ``[k] → [k]``. Arguments as of :meth:`features`."""
+        """Probabilities of the candidates at the places ``chosen``, ``[k] → [k]``, at most ``MISTAKES`` if one is
+        over. Arguments as of :meth:`features`."""
         nothing = torch.full((len(chosen),), torch.nan, dtype=torch.double)
         if self.calibration.predicted is None and self.calibration.known is None:
             return nothing
-        features = self.features(given, rel, side, candidates, scores, is_known, chosen)
+        features = self.features(rel, side, candidates, scores, marks, chosen)
         predicted, learnt = (
             nothing if part is None else part(features[:, :size])
             for part, size in ((self.calibration.predicted, NUM_FEATURES), (self.calibration.known, NUM_OWN))
         )
-        return torch.where(is_known[chosen], learnt, predicted)
+        predicted = torch.where(marks.over[chosen], predicted.clamp(max=MISTAKES), predicted)
+        return torch.where(marks.known[chosen], learnt, predicted)
 
     def features(
-        self,
-        given: int,
-        rel: int,
-        side: Side,
-        candidates: Tensor,
-        scores: Tensor,
-        is_known: Tensor,
-        chosen: Tensor | None = None,
+        self, rel: int, side: Side, candidates: Tensor, scores: Tensor, marks: Marks, chosen: Tensor | None = None
     ) -> Tensor:
-        """Features of the candidates of one query, ``3 × [n] → [n, 13]``, or of those at the places ``chosen``.
+        """Features of the candidates of one query, ``2 × [n] → [n, 13]``, or of those at the places ``chosen``.
 
-        Scores are in the unit of the calibration. The first three features compare a candidate with those that are not
-        known facts: its log-odds in the softmax, its margin to the best of them and the logarithm of its rank. Then its
-        score, and whether the fact is known at another time. The next four are the same for all candidates: whether the
-        given entity ever was on its side of the relation, whether the query has known answers, the usual number of
-        answers and the number of candidates (both as logarithms). Last, four products: the log-odds count less if the
-        given entity does not fit or if there is a known answer, a known answer rules out others only where there
-        usually is one, and a given entity that does not fit is odd only where entities usually have many answers over
-        time: a country that never had a president, not a person who never was one.
+        Scores are in the unit of the calibration. The first three features compare a candidate with those whose facts
+        are neither known nor over: its log-odds in the softmax, its margin to the best of them and the logarithm of
+        its rank. Then its score, and whether the fact is known at another time. The next four are the same for all
+        candidates: whether the given entity ever was on its side of the relation, whether the query has known
+        answers, the usual number of answers and the number of candidates (both as logarithms). Last, four products:
+        the log-odds count less if the given entity does not fit or if there is a known answer, a known answer rules
+        out others only where there usually is one, and a given entity that does not fit is odd only where entities
+        usually have many answers over time: a country that never had a president, not a person who never was one.
         """
         chosen = torch.arange(len(candidates)) if chosen is None else chosen
         scores = scores.double() * (_SHARPNESS / self.calibration.unit)
-        everything = scores.masked_fill(is_known, -torch.inf)
+        everything = scores.masked_fill(~marks.open, -torch.inf)
         size = torch.full((len(chosen),), len(scores), dtype=torch.double)
-        has_known = torch.full_like(size, float(is_known.any()))
-        scores, others, candidates, is_known = (values[chosen] for values in (scores, everything, candidates, is_known))
+        has_known, fits = (
+            torch.full_like(size, float(which.any())) for which in (marks.known, marks.known | marks.other)
+        )
+        before = (marks.other & marks.open)[chosen].double()
+        scores, others, is_known = (values[chosen] for values in (scores, everything, marks.known))
         if len(chosen) <= _COUNTED:  # sorting costs more than counting for each
             rank = torch.stack([(everything > score).sum() for score in scores]).double() + 1
         else:
@@ -305,10 +340,7 @@ class AnswerEngine:
         total = torch.logsumexp(everything, 0)
         rest = total + torch.log1p(-(others - total).exp().nan_to_num(0.0).clamp(max=1 - 1e-9))
         odds, margin = ((scores - other).clamp(-20, 20).nan_to_num(posinf=20.0) for other in (rest, rival))
-        ever = self.facts.answers_ever(given, rel, side)
-        before = (torch.isin(candidates, ever) & ~is_known).double()
         per_query = torch.tensor(self.facts.answers_per_query(rel, side)).log().expand_as(scores)
-        fits = torch.full_like(scores, float(len(ever) > 0))
         asked, other = (len(self.facts.type_members(rel, end)) for end in (side, _OPPOSITE[side]))
         usual = math.log(max(1, asked) / max(1, other))
         columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, size.log()]
@@ -331,28 +363,13 @@ class AnswerEngine:
             candidates = self.candidates(rel, side)  # type: ignore[arg-type]
             own = torch.tensor([answer])
             place = torch.searchsorted(candidates, own)
-            if not bool(_among(candidates, own).any()):
+            if not bool(among(candidates, [answer]).any()):
                 candidates = torch.cat([candidates[:place], own, candidates[place:]])
             found, probability = self.evaluate(given, rel, side, step, candidates, place)  # type: ignore[arg-type]
             parts.append((float(found), _probability(probability)))
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
         return score, min(known) if known else None
-
-    def _labels(self, interval: Interval | None) -> tuple[str, str | None] | None:
-        if interval is None:
-            return None
-        labels = self.axis.labels
-        return labels[interval.first], None if interval.last is None else labels[interval.last]
-
-
-def _among(candidates: Tensor, entities: Tensor) -> Tensor:
-    """Which candidates ``[n]``, ascending, are among a few entities ``[m]``."""
-    found = torch.zeros(len(candidates), dtype=torch.bool)
-    if len(candidates):
-        place = torch.searchsorted(candidates, entities).clamp(max=len(candidates) - 1)
-        found[place[candidates[place] == entities]] = True
-    return found
 
 
 def _best(scores: Tensor, allowed: Tensor, k: int) -> Tensor:
@@ -363,10 +380,6 @@ def _best(scores: Tensor, allowed: Tensor, k: int) -> Tensor:
         # Not smaller than the k-th: equal scores and what is no number stay.
         places = places[~(own < own.topk(k).values[-1])]
     return places[torch.argsort(scores[places], descending=True, stable=True)][:k]
-
-
-def _holds(interval: Interval, step: int) -> bool:
-    return interval.first <= step and (interval.last is None or step <= interval.last)
 
 
 def _probability(value: Tensor) -> float | None:

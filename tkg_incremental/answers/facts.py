@@ -16,6 +16,9 @@ class Interval(NamedTuple):
     first: int
     last: int | None
 
+    def covers(self, step: int) -> bool:
+        return self.first <= step and (self.last is None or step <= self.last)
+
 
 class KnownFacts(Protocol):
     """Where answers are looked up."""
@@ -23,11 +26,12 @@ class KnownFacts(Protocol):
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
         """All intervals of a triple."""
 
-    def known_answers(self, given: int, rel: int, side: Side, step: int) -> dict[int, Interval]:
-        """Entities on ``side`` of facts that hold at a step, with their intervals."""
+    def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
+        """Entities on ``side`` of facts that hold at any step, with their intervals."""
 
-    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
-        """``[n]`` entities on ``side`` of facts that hold at any step."""
+    def is_closed(self, rel: int) -> bool:
+        """Whether a known fact of a relation holds at no other steps than those of its intervals. It may, where facts
+        were left out, and where facts are events that happen again."""
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         """``[n]`` entities that ever were on ``side`` of a relation, ascending."""
@@ -39,16 +43,84 @@ class KnownFacts(Protocol):
         """Relations with ``head`` among their heads and ``tail`` among their tails."""
 
 
+class Marks(NamedTuple):
+    """What is known about candidates.
+
+    Args:
+        known: ``[n]`` the fact holds.
+        other: ``[n]`` the fact holds at other steps.
+        is_closed: Whether a fact that holds at other steps is over or has not begun, see :meth:`KnownFacts.is_closed`.
+    """
+
+    known: Tensor
+    other: Tensor
+    is_closed: bool
+
+    @property
+    def over(self) -> Tensor:
+        """``[n]`` the fact is over or has not begun."""
+        return self.other if self.is_closed else torch.zeros_like(self.other)
+
+    @property
+    def open(self) -> Tensor:
+        """``[n]`` the facts do not say whether it holds."""
+        return ~(self.known | self.over)
+
+
+class FactsOfQuestion(NamedTuple):
+    """What is known about the answers to a question at a step.
+
+    Args:
+        known: Entities of facts that hold, with their intervals.
+        other: Entities of facts that hold at other steps, with their intervals.
+        is_closed: As of :class:`Marks`.
+    """
+
+    known: dict[int, Interval]
+    other: dict[int, list[Interval]]
+    is_closed: bool
+
+    @classmethod
+    def at(cls, facts: KnownFacts, given: int, rel: int, side: Side, step: int) -> FactsOfQuestion:
+        """Looks up the answers to a question."""
+        known, other = {}, {}
+        for entity, intervals in facts.answers(given, rel, side).items():
+            holds = next((interval for interval in intervals if interval.covers(step)), None)
+            if holds is None:
+                other[entity] = intervals
+            else:
+                known[entity] = holds
+        return cls(known, other, facts.is_closed(rel))
+
+    def of(self, entity: int) -> list[Interval]:
+        """The intervals of an answer, as far as they count."""
+        return [self.known[entity]] if entity in self.known else self.other.get(entity, [])
+
+    def marks(self, candidates: Tensor) -> Marks:
+        """What is known about candidates ``[n]``, ascending."""
+        return Marks(among(candidates, list(self.known)), among(candidates, list(self.other)), self.is_closed)
+
+
+def among(candidates: Tensor, entities: list[int]) -> Tensor:
+    """Which candidates ``[n]``, ascending, are among a few entities."""
+    found, wanted = torch.zeros(len(candidates), dtype=torch.bool), torch.tensor(entities, dtype=torch.long)
+    if len(candidates):
+        place = torch.searchsorted(candidates, wanted).clamp(max=len(candidates) - 1)
+        found[place[candidates[place] == wanted]] = True
+    return found
+
+
 class TensorFacts:
     """Known facts in memory.
 
     Args:
         facts: ``[F, 5]`` merged intervals: head, rel, tail, first, last.
         num_steps: Number of steps; a fact that holds at the last one has no end yet.
+        is_complete: Whether no intervals of these facts were left out, as those of test facts are.
     """
 
-    def __init__(self, facts: Tensor, num_steps: int) -> None:
-        self.facts, self.num_steps = facts.long(), num_steps
+    def __init__(self, facts: Tensor, num_steps: int, is_complete: bool = False) -> None:
+        self.facts, self.num_steps, self.is_complete = facts.long(), num_steps, is_complete
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
 
@@ -60,16 +132,15 @@ class TensorFacts:
         wanted = torch.tensor([head, rel, tail])
         return [self._interval(row) for row in self.facts[(self.facts[:, :3] == wanted).all(1)]]
 
-    def known_answers(self, given: int, rel: int, side: Side, step: int) -> dict[int, Interval]:
-        f = self.facts
-        holds = (f[:, REL] == rel) & (f[:, FIRST] <= step) & (step <= f[:, LAST])
-        rows = f[holds & (f[:, TAIL if side == "head" else HEAD] == given)]
-        return {int(row[HEAD if side == "head" else TAIL]): self._interval(row) for row in rows}
+    def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
+        f, found = self.facts, dict[int, list[Interval]]()
+        for row in f[(f[:, REL] == rel) & (f[:, TAIL if side == "head" else HEAD] == given)]:
+            found.setdefault(int(row[HEAD if side == "head" else TAIL]), []).append(self._interval(row))
+        return found
 
-    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
-        f = self.facts
-        rows = f[(f[:, REL] == rel) & (f[:, TAIL if side == "head" else HEAD] == given)]
-        return torch.unique(rows[:, HEAD if side == "head" else TAIL])
+    def is_closed(self, rel: int) -> bool:
+        rows = self.facts[self.facts[:, REL] == rel]
+        return self.is_complete and bool((rows[:, FIRST] < rows[:, LAST]).any())
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:

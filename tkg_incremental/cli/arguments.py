@@ -58,7 +58,8 @@ def one_of(names: Iterable[str]) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if _fold(text) not in known:
-            hint = did_you_mean(_fold(text), known)
+            near = did_you_mean(_fold(text), known)
+            hint = re.sub(r"[\w.]+", lambda word: known.get(word[0], word[0]), near)
             raise argparse.ArgumentTypeError(f"expected one of {', '.join(known.values())} (got {text!r}{hint})")
         return known[_fold(text)]
 

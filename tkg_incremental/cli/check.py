@@ -6,7 +6,7 @@ import argparse
 
 from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.errors import OK
-from tkg_incremental.cli.graph_io import add_as_of, add_graph, add_json, open_graph, print_json, show_known
+from tkg_incremental.cli.graph_io import add_as_of, add_graph, add_json, open_graph, print_json
 from tkg_incremental.text import printable
 
 DESCRIPTION = """
@@ -36,9 +36,9 @@ def run(args: argparse.Namespace) -> int:
     with open_graph(args.graph) as graph:
         answer = graph.check(args.head, args.rel, args.tail, args.at, args.as_of)
     if args.json:
-        print_json({"probability": answer.probability, "score": answer.score, "known": answer.known})
+        print_json({key: value for key, value in answer.to_dict().items() if key != "name"})
         return OK
-    known = "not known" if answer.known is None else f"known {show_known(answer.known)}"
+    known = f"known {answer.period}" if answer.known else answer.period or "not known"
     probability = "" if answer.probability is None else f" · probability {answer.probability:.0%}"
     print(printable(f"{args.head} · {args.rel} · {args.tail}: {known}{probability} · score {answer.score:.2f}"))
     return OK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,42 +35,32 @@ def read_config(path: Path, known: Sequence[str]) -> list[str]:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    readers = {".toml": _load_toml, ".yaml": _load_yaml, ".yml": _load_yaml}
-    if path.suffix.lower() not in readers:
+    if path.suffix.lower() not in (".toml", ".yaml", ".yml"):
         raise UsageError(f"--config must be a .toml, .yaml or .yml file (got '{path}')")
+    parse, wrong = _toml() if path.suffix.lower() == ".toml" else _yaml()
     try:
-        found = readers[path.suffix.lower()](path.read_text(encoding="utf-8"))
+        found = parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise BadDataError(f"'{path}' is not UTF-8 text: {error}") from None
-    except _Syntax as error:
-        raise BadDataError(f"'{path}' cannot be read: {error}") from None
+    except wrong as error:
+        raise BadDataError(f"'{path}' cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
         raise BadDataError(f"'{path}' must hold options with their values (got {type(found).__name__})")
     return found
 
 
-class _Syntax(Exception):
-    """A file that is not valid TOML or YAML."""
-
-
-def _load_toml(text: str) -> Any:
+def _toml() -> tuple[Callable[[str], Any], type[Exception]]:
     toml = _first_of("tomllib", "tomli")  # Python 3.10 has no tomllib
     if toml is None:
         raise UsageError("TOML files need Python 3.11 or the package tomli: pip install tomli")
-    try:
-        return toml.loads(text)
-    except toml.TOMLDecodeError as error:
-        raise _Syntax(str(error)) from None
+    return toml.loads, toml.TOMLDecodeError
 
 
-def _load_yaml(text: str) -> Any:
+def _yaml() -> tuple[Callable[[str], Any], type[Exception]]:
     yaml = _first_of("yaml")
     if yaml is None:
         raise UsageError("YAML files need the package pyyaml: pip install 'tkg-incremental[yaml]'; or use a TOML file")
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise _Syntax(" ".join(str(error).split())) from None
+    return yaml.safe_load, yaml.YAMLError
 
 
 def _first_of(*names: str) -> Any:

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkg_incremental.cli.arguments import Commands, add_command, columns, positive, seed
+from tkg_incremental.cli.arguments import Commands, add_command, positive, seed
 from tkg_incremental.cli.errors import OK, BadDataError, UsageError
+from tkg_incremental.cli.flags import add_option
 from tkg_incremental.cli.graph_io import add_graph, add_json, print_json, print_report
+from tkg_incremental.cli.options import READING, RunOptions
 from tkg_incremental.cli.run_io import open_model
 
 if TYPE_CHECKING:
@@ -18,15 +20,15 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """
 Make a live graph of a file of facts: a folder with a fact store and a model that knows every fact.
-`update` then applies each day's changes. The settings are in graph.toml, to be edited. With --from-run,
-the model and the train facts of a run that `train` made are taken over instead.
+`update` then applies each day's changes. The settings are in graph.toml, to be edited. With
+--from-run, the model and the train facts of a run that `train` made are taken over instead.
 """
 EXAMPLES = """
 tkg-incremental create graphs/company --facts facts.csv --unit day
-tkg-incremental create graphs/company --facts facts.csv --columns head=Employee,rel=Role,tail=Team,start=From
+tkg-incremental create graphs/company --facts facts.csv --columns head=Employee,rel=Role,tail=Team
 tkg-incremental create graphs/leaders --from-run runs/demo
 """
-UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
+SETTINGS = ("name", "hidden_channels", "epochs", "seed")
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,20 +38,16 @@ def add_parser(commands: Commands) -> None:
     source.add_argument("--facts", metavar="FILE", type=Path, help="CSV, TSV, JSON lines or Parquet")
     source.add_argument("--from-run", metavar="RUN", type=Path, help="folder of a run; its model becomes release 0")
     parser.add_argument("--aliases", metavar="FILE", type=Path, help="CSV of further names: alias,name")
-    parser.add_argument("--unit", choices=UNITS, default="auto", help="unit of time (found from the dates)")
-    parser.add_argument(
-        "--columns", type=columns, metavar="LIST", help="head=Employee,rel=Role,…: which column is which"
-    )
-    parser.add_argument("--delimiter", metavar="CHARACTER", help="what separates the fields")
-    parser.add_argument("--dayfirst", action="store_true", help="read 03/04/2024 as 3 April")
-    parser.add_argument("--date-format", metavar="FORMAT", help="format of all dates, as of strptime; unix, unix_ms")
-    parser.add_argument("--keep-outliers", action="store_true", help="accept dates far from all others")
-    parser.add_argument("--model", metavar="NAME", help="the model (TNTComplEx)")
-    parser.add_argument("--hidden-channels", type=positive, metavar="N", help="width of its vectors (128)")
-    parser.add_argument("--epochs", type=positive, metavar="N", help="epochs of the first training (20)")
-    parser.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (0)")
-    parser.add_argument("--no-train", action="store_true", help="only import the facts; LiveGraph.train() trains")
     add_json(parser)
+    facts = parser.add_argument_group("with --facts")
+    for name in ("unit", *READING):
+        add_option(facts, name)
+    facts.argument_default = argparse.SUPPRESS
+    facts.add_argument("--model", dest="name", metavar="NAME", help="the model (TNTComplEx)")
+    facts.add_argument("--hidden-channels", type=positive, metavar="N", help="width of its vectors (128)")
+    facts.add_argument("--epochs", type=positive, metavar="N", help="epochs of the first training (20)")
+    facts.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (0)")
+    facts.add_argument("--no-train", action="store_true", help="only import the facts; LiveGraph.train() trains")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         if args.aliases:
             add_aliases(graph, args.aliases)
         print(f"unit of time: {store.unit} ({graph.folder.settings['graph']['unit_reason']})", file=sys.stderr)
-        if not (args.no_train or args.from_run):
+        if not (hasattr(args, "no_train") or args.from_run):
             return print_report(graph.train(), args.json)
         about = {"facts": store.num_facts, "entities": store.num_entities, "relations": store.num_relations}
         if args.from_run:
@@ -74,23 +72,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def graph_of_facts(args: argparse.Namespace) -> LiveGraph:
-    from tkg_incremental.datasets.options import ReadOptions
     from tkg_incremental.live.graph import LiveGraph
     from tkg_incremental.live.live_settings import LiveSettings
 
-    named = dict(part.partition("=")[::2] for part in args.columns.split(",")) if args.columns else None
-    given = {"name": args.model, "hidden_channels": args.hidden_channels, "epochs": args.epochs, "seed": args.seed}
+    options = RunOptions(**{name: value for name, value in vars(args).items() if name in ("unit", *READING)})
     try:
-        read = ReadOptions(
-            columns=named and {key.strip(): value.strip() for key, value in named.items()},
-            delimiter=args.delimiter,
-            dayfirst=args.dayfirst,
-            date_format=args.date_format,
-            outliers="keep" if args.keep_outliers else "error",
-        )
-        settings = LiveSettings.from_tables({key: value for key, value in given.items() if value is not None})
+        settings = LiveSettings.from_tables({name: value for name, value in vars(args).items() if name in SETTINGS})
         settings.check()
-        return LiveGraph.create(args.graph, args.facts, args.unit, read, settings)
+        return LiveGraph.create(args.graph, args.facts, options.unit, options.read_options(), settings)
     except ValueError as error:
         raise BadDataError(str(error)) from error
 
@@ -98,9 +87,10 @@ def graph_of_facts(args: argparse.Namespace) -> LiveGraph:
 def graph_of_run(args: argparse.Namespace) -> LiveGraph:
     from tkg_incremental.live.graph import LiveGraph
 
-    for name in ("columns", "delimiter", "date_format", "model", "hidden_channels", "epochs"):
-        if getattr(args, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} is about --facts; a run has its own")
+    for name in ("unit", *READING, *SETTINGS, "no_train"):
+        if hasattr(args, name):
+            flag = "model" if name == "name" else name.replace("_", "-")
+            raise UsageError(f"--{flag} goes with --facts; a run has its own")
     open_model(args.from_run)  # says what is missing, and that --resume may help
     try:
         return LiveGraph.from_run(args.graph, args.from_run)

@@ -12,9 +12,8 @@ from tkg_incremental.registry import DATASETS
 from tkg_incremental.tables import format_table
 
 DESCRIPTION = """
-List the datasets of this package: kind (intervals or events), sizes, which of them are stored below --root,
-licence and source.
-The others are downloaded or generated on first use.
+List the datasets of this package: kind (intervals or events), sizes, licence and source, and which
+of them are stored below --root. The others are downloaded or generated on first use.
 """
 EXAMPLES = """
 tkg-incremental datasets

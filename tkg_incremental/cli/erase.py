@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     with open_graph(args.graph) as graph:
         left = graph.erase(*args.names)
         release = graph.current
-        others = graph.folder.store.names_containing(args.names[0]) if left else []
+        others = graph.folder.store.entities.containing(args.names[0]) if left else []
     if args.json:
         print_json({"release": release, "files_with_the_name": left, "names_with_the_name": others})
     else:

@@ -24,7 +24,6 @@ _ERRORS = {
     ("sqlite3", "Error"): BAD_DATA,
     ("tkg_incremental.live.settings", "SettingsError"): BAD_DATA,
     ("tkg_incremental.live.manifest", "DamagedReleaseError"): BAD_DATA,
-    ("tkg_incremental.live.change_files", "ChangeFileError"): BAD_DATA,
     ("tkg_incremental.datasets.lines", "DataError"): BAD_DATA,
     ("tkg_incremental.datasets.download", "DownloadError"): BAD_DATA,
     ("tkg_incremental.storage", "CorruptFileError"): BAD_DATA,

@@ -27,7 +27,7 @@ facts of the run's dataset.
 EXAMPLES = """
 tkg-incremental evaluate runs/demo
 tkg-incremental evaluate runs/demo --split val --json
-tkg-incremental evaluate runs/mine --facts train.tsv --test new.tsv    # other facts about the same names
+tkg-incremental evaluate runs/mine --facts train.tsv --test new.tsv    # other facts, same names
 """
 
 
@@ -42,6 +42,11 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument(
         "--no-repeats", action="store_true", help="count repeated facts once, as the released TIE code does"
+    )
+    parser.add_argument(
+        "--exclude-ended",
+        action=argparse.BooleanOptionalAction,
+        help="rank answers that have ended, by the train facts, behind all others (as the run did)",
     )
     parser.add_argument("--json", action="store_true", help="metrics as JSON")
     add_option(parser, "device")
@@ -64,13 +69,23 @@ def run(args: argparse.Namespace) -> int:
     if not len(timeline.split(args.split).facts):
         raise BadDataError(f"there are no {args.split} facts to evaluate on: --holdout of train withholds some")
     step = last_step(args.run_dir, timeline.num_steps) if args.at is None else step_of(catalog, args.at)
-    evaluator = Evaluator(timeline, args.split, args.window, args.per_query, count_repeats=not args.no_repeats)
+    evaluator = Evaluator(
+        timeline,
+        args.split,
+        args.window,
+        args.per_query,
+        count_repeats=not args.no_repeats,
+        exclude_ended=open_result(args.run_dir).exclude_ended if args.exclude_ended is None else args.exclude_ended,
+    )
     metrics, _ = evaluator.evaluate(model, step)
     if args.json:
         numbers = {name: value if value == value else None for name, value in metrics.items()}
-        print(json.dumps({"time": step, "label": timeline.labels[step], "split": args.split, **numbers}))
+        asked = {"time": step, "label": timeline.labels[step], "split": args.split}
+        print(json.dumps({**asked, "exclude_ended": evaluator.exclude_ended, **numbers}))
     else:
-        print(f"{type(model).__name__} · {type(dataset).__name__} · {args.split} facts · {timeline.labels[step]}")
+        excluded = " · ended facts excluded" if evaluator.exclude_ended else ""
+        title = f"{type(model).__name__} · {type(dataset).__name__} · {args.split} facts · {timeline.labels[step]}"
+        print(title + excluded)
         print(format_table(["metric", "value"], list(metrics.items())))
     return OK
 

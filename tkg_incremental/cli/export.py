@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """
 Write the vectors of a model, and the names of their rows:
 
-  embeddings.safetensors or embeddings.npz   the tables; csv and parquet: one file per table, with names
+  embeddings.safetensors or embeddings.npz   the tables; csv, parquet: a file per table, with names
   tables.tsv      what the rows of each table stand for: entities, relations or steps
   entities.tsv    id, name, first step of every entity: row 0 of a table is id 0
   relations.tsv   id, name of every relation
@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _learnt(model: TKGModel) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tables of the encoder and what their rows stand for."""
-    tables = {name: table.detach().contiguous() for name, table in model.encoder.tables().items()}
-    return tables, dict(model.encoder.axes)
+    """The tables of the model and what their rows stand for."""
+    tables = {name: table.detach().contiguous() for name, table in model.tables().items()}
+    return tables, dict(model.axes)
 
 
 def _at_step(model: TKGModel, step: int) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -94,9 +94,9 @@ def _at_step(model: TKGModel, step: int) -> tuple[dict[str, Tensor], dict[str, s
     with torch.no_grad():
         tables = {
             "entity_vectors": model.candidate_vectors(entities, step),
-            "relation_vectors": model.relation_vectors(relations, time, "tail"),
+            "relation_vectors": model.encode_relation(relations, time, "tail"),
         }
         if model.reciprocal:
-            tables["inverse_relation_vectors"] = model.relation_vectors(relations, time, "head")
+            tables["inverse_relation_vectors"] = model.encode_relation(relations, time, "head")
     tables = {name: table.contiguous() for name, table in tables.items()}
     return tables, {name: "entity" if name == "entity_vectors" else "relation" for name in tables}

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,16 +50,24 @@ def is_graph(path: Path) -> bool:
 
 @contextmanager
 def open_graph(path: Path) -> Iterator[LiveGraph]:
-    """Opens a graph. Unknown names and wrong dates end the command, and warnings are printed as notes."""
+    """Opens a graph; see :func:`bad_data` for errors."""
     from tkg_incremental.live.graph import LiveGraph
 
+    with bad_data(), LiveGraph(path) as graph:
+        yield graph
+
+
+@contextmanager
+def bad_data() -> Iterator[None]:
+    """Unknown names and wrong dates end the command, and warnings are printed as notes."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         try:
-            with LiveGraph(path) as graph:
-                yield graph
-        except (KeyError, ValueError) as error:
+            yield
+        except KeyError as error:  # its text is the quoted name
             raise BadDataError(str(error.args[0]) if error.args else repr(error)) from error
+        except ValueError as error:
+            raise BadDataError(str(error)) from error
         finally:
             for text in dict.fromkeys(str(note.message) for note in notes if note.category is UserWarning):
                 print(f"note: {printable(text)}", file=sys.stderr)
@@ -91,14 +99,6 @@ def print_report(report: UpdateReport, as_json: bool) -> int:
 
 
 def answer_row(answer: Answer) -> list[str | float]:
-    """Cells of a table: name, probability, and since when it is known."""
+    """Cells of a table: name, probability, and what is known."""
     probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-    return [answer.name, probability, show_known(answer.known)]
-
-
-def show_known(known: Sequence[str | None] | None) -> str:
-    """An interval of known time."""
-    if known is None:
-        return ""
-    first, last = known
-    return f"since {first}" if last is None else f"{first} … {last}"
+    return [answer.name, probability, answer.period]

@@ -38,12 +38,18 @@ def run(args: argparse.Namespace) -> int:
         pending = [update for update in updates.values() if update.state == "pending"]
         until, pruned = graph.show(clock.now), set(graph.folder.pruned())
     if args.json:
+        from tkg_incremental.live.manifest import RECORDED
+
         print_json(
             {
                 "current": current,
                 "until": until,
                 "releases": [
-                    {**asdict(release), "until": shown[release.number], "pruned": release.number in pruned}
+                    {
+                        **{key: getattr(release, key) for key in RECORDED},
+                        "until": shown[release.number],
+                        "pruned": release.number in pruned,
+                    }
                     for release in releases
                 ],
                 "pending": [asdict(update) for update in pending],

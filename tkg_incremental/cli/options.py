@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tkg_incremental import __version__
 from tkg_incremental.cli.arguments import columns, device, one_of, positive, positive_or_all, seed, share, weight, whole
 from tkg_incremental.cli.errors import BadDataError, UsageError
 from tkg_incremental.registry import DATASETS, DECODERS, MODELS, STRATEGIES
+
+if TYPE_CHECKING:
+    from tkg_incremental.datasets.options import ReadOptions
 
 RUN_FILE = "run.json"
 SAMPLINGS = ("uniform", "frequency", "inverse", "boundary", "fact")
@@ -20,7 +23,11 @@ UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
 # A graph with at least this many train quads counts as large. A small one needs fewer epochs and larger steps.
 _LARGE = 100_000
 
+#: Options of how a file of facts is read.
+READING = ("columns", "delimiter", "dayfirst", "date_format", "keep_outliers")
 _REPLAY = ("tie", "agem", "supersede")
+# Models with a vector per step.
+_TIME_TABLES = ("HyTE", "TComplEx", "TNTComplEx", "ChronoR", "TTransE", "TeRo")
 # Model and optimization of own facts, those of a live graph. Company graphs of 380 facts: 97.5% of them rank first, 88%
 # with DE and Adam.
 OWN_FACTS = {
@@ -49,7 +56,7 @@ def option(
         metavar: The name of its value in the help.
         suited: Its default for small and for large datasets.
         used_by: The strategies or the models that use it; all by default.
-        needs: An option without which it has no effect.
+        needs: An option without which it has no effect, perhaps with its value: ``"optimizer adagrad"``.
     """
     metadata = {
         "group": group, "text": text, "kind": kind, "metavar": metavar,
@@ -65,6 +72,9 @@ class RunOptions:
     seed: int = option(0, "run", "seed of everything random", seed, "N")
     device: str = option("auto", "run", "auto, cpu, cuda or mps", device, "DEVICE")
     checkpoint_every: int = option(10, "run", "epochs between checkpoints; one follows each step, too", positive, "N")
+    exclude_ended: bool = option(
+        False, "run", "rank answers that have ended, by the train facts, behind all others (not for events)", bool
+    )
     base: str | None = option(None, "run", "share the base model between runs: read or write this file", str, "FILE")
 
     dataset: str = option("WorldLeaders", "data", f"a dataset by name: {', '.join(DATASETS)}", one_of(DATASETS))
@@ -236,7 +246,7 @@ class RunOptions:
     )  # fmt: skip
     accumulator: float = option(
         0.0, "learning", "adagrad: initial sum of squares of a step; with 1e-6, rows with tiny gradients hardly move",
-        weight, "X",
+        weight, "X", needs="optimizer adagrad",
     )  # fmt: skip
     weight_decay: float | None = option(None, "learning", "L2 penalty (0; published: 1e-4)", weight, "X")
     max_norm: float | None = option(
@@ -244,7 +254,9 @@ class RunOptions:
     )
     validate_every: int = option(1, "learning", "epochs between validations", positive, "N")
     n3: float = option(0.0, "learning", "weight of the N3 regularization", weight, "X")
-    smoothness: float = option(0.0, "learning", "weight of the smoothness of vectors over time", weight, "X")
+    smoothness: float = option(
+        0.0, "learning", "weight of the smoothness of vectors over time", weight, "X", used_by=_TIME_TABLES
+    )
     autocast: str | None = option(
         None, "learning", "bf16 or fp16: precision of matrix products", one_of(("bf16", "fp16")), "TYPE"
     )
@@ -289,19 +301,20 @@ class RunOptions:
 
     def uses(self, name: str) -> bool:
         """Whether the model, the strategy or the protocol uses an option."""
-        each = OPTIONS[name]
-        used_by = each.metadata["used_by"]
+        used_by = OPTIONS[name].metadata["used_by"]
         if used_by is None:
             return True
-        return (self.model if each.metadata["group"] == "model" else self._learner) in used_by
+        return self._user(used_by) in used_by
 
     @property
     def learns_deleted_facts(self) -> bool:
         """Whether the strategy has a term for deleted facts whose weight was not given."""
         return any(self.uses(name) and getattr(self, name) is None for name in ("contrast", "deletion"))
 
-    @property
-    def _learner(self) -> str:
+    def _user(self, used_by: Collection[str]) -> str:
+        """What decides whether an option is used: the model, the strategy or the protocol."""
+        if set(used_by) <= set(MODELS):
+            return self.model
         return "joint" if self.protocol == "joint" else self.strategy
 
     def refuse_unused(self, given: Mapping[str, Any]) -> None:
@@ -310,15 +323,30 @@ class RunOptions:
             each = OPTIONS[name]
             flag = f"--{name.replace('_', '-')}"
             if not self.uses(name):
-                user = self.model if each.metadata["group"] == "model" else self._learner
+                used_by = each.metadata["used_by"]
                 raise UsageError(
-                    f"{flag} has no effect with {user} (got {given[name]!r}); it goes with "
-                    f"{', '.join(each.metadata['used_by'])}"
+                    f"{flag} has no effect with {self._user(used_by)} (got {given[name]!r}); it goes with "
+                    f"{', '.join(used_by)}"
                 )
-            if each.metadata["needs"] and getattr(self, each.metadata["needs"]) is None:
+            needed, _, value = (each.metadata["needs"] or "").partition(" ")
+            found = getattr(self, needed) if needed else ""
+            if found is None or (value and found != value):
                 raise UsageError(f"{flag} goes with --{each.metadata['needs']} (got {given[name]!r})")
         if given.get("holdout") and (self.val or self.test):
             raise UsageError(f"--holdout has no effect with --val or --test (got {given['holdout']!r})")
+
+    def read_options(self) -> ReadOptions:
+        """How the file of facts is read."""
+        from tkg_incremental.datasets.options import ReadOptions
+
+        pairs = [part.split("=", 1) for part in self.columns.split(",")] if self.columns else []
+        return ReadOptions(
+            columns={key.strip(): name.strip() for key, name in pairs} or None,
+            delimiter={"\\t": "\t", "tab": "\t"}.get(self.delimiter or "", self.delimiter),
+            dayfirst=self.dayfirst,
+            date_format=self.date_format,
+            outliers="keep" if self.keep_outliers else "error",
+        )
 
     def save(self, run_dir: Path, command: str = "") -> None:
         """Writes ``run.json``: the options, the version, the date and the command."""

@@ -1,16 +1,14 @@
-"""``query``: ask a trained model, at one time or at several side by side."""
+"""``query``: ask a trained model, at one time or at several."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from tkg_incremental.cli.arguments import Commands, add_command, add_run, positive
-from tkg_incremental.cli.errors import OK, BadDataError, UsageError
-from tkg_incremental.cli.graph_io import add_as_of, answer_row, is_graph, open_graph, print_json
+from tkg_incremental.cli.errors import OK, UsageError
+from tkg_incremental.cli.graph_io import add_as_of, answer_row, bad_data, is_graph, open_graph, print_json
 from tkg_incremental.cli.run_io import open_model
 from tkg_incremental.tables import format_table
 from tkg_incremental.text import printable
@@ -18,10 +16,13 @@ from tkg_incremental.text import printable
 if TYPE_CHECKING:
     from tkg_incremental.answers import Answer
 
+# By time as it was given: the label of its step, and the answers.
+Answers: TypeAlias = "dict[str, tuple[str, list[Answer]]]"
+
 DESCRIPTION = """
 Ask a trained model what completes a fact at a given time: "?" marks the head, the tail or the
-relation that is asked for. Only the folder of the run or graph is needed. An unknown name gets the nearest known ones.
-Known answers come first, with the time since when they hold.
+relation that is asked for. Only the folder of the run or graph is needed. Known answers come first,
+with the time since when they hold. For an unknown name, the nearest known ones are printed.
 """
 EXAMPLES = """
 tkg-incremental query runs/demo "?" "president of" "United States" --at 2021 -k 5
@@ -42,12 +43,12 @@ def add_parser(commands: Commands) -> None:
         "--at",
         metavar="DATE",
         action="append",
-        help="a year or a date YYYY-MM-DD, as in the dataset; several are shown side by side (a graph: its last step)",
+        help="a year or a date YYYY-MM-DD, as in the dataset; may be given several times (the last step)",
     )
     parser.add_argument("-k", type=positive, default=10, metavar="N", help="number of answers (10)")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--known-only", action="store_true", help="only facts of the graph (graph folders)")
-    only.add_argument("--predicted-only", action="store_true", help="only answers that are not known (graph folders)")
+    only.add_argument("--predicted-only", action="store_true", help="only predictions (graph folders)")
     add_as_of(parser)
     parser.add_argument(
         "--any-type", action="store_true", help="rank all entities, not only those seen on that side of the relation"
@@ -60,64 +61,50 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f'exactly one of HEAD, REL and TAIL must be "?" (got {args.head!r} {args.rel!r} {args.tail!r})'
         )
-    if is_graph(args.run_dir):
-        return query_graph(args)
-    if not args.at:
-        raise UsageError("the following arguments are required: --at")
+    answers = ask_graph(args) if is_graph(args.run_dir) else ask_run(args)
+    if args.json:
+        print_json({when: [answer.to_dict() for answer in found] for when, (_, found) in answers.items()})
+        return OK
+    for when, (label, found) in answers.items():
+        at = when if when == label else f"{when} ({label})"
+        print(printable(f"{args.head} · {args.rel} · {args.tail} at {at}"))
+        print(answer_table(found))
+    return OK
+
+
+def ask_run(args: argparse.Namespace) -> Answers:
+    """Asks the model of a run."""
     for flag in ("known_only", "predicted_only", "as_of"):
         if getattr(args, flag) not in (None, False):
             raise UsageError(f"--{flag.replace('_', '-')} needs the folder of a graph (got '{args.run_dir}')")
     model, catalog = open_model(args.run_dir)
-    head, rel, tail = (None if name == "?" else name for name in (args.head, args.rel, args.tail))
-    steps, answers = {}, {}
-    try:
-        for when in args.at:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                answers[when] = model.query(head, rel, tail, when, args.k, args.any_type)
-                steps[when] = catalog.axis.labels[model.answers.step_of(when)]
-            for message in sorted({str(warning.message) for warning in caught}):
-                print(message, file=sys.stderr)
-    except KeyError as error:  # a name that is not there
-        raise BadDataError(error.args[0]) from None
-    except ValueError as error:  # a date outside of the dataset
-        raise BadDataError(f"--at: {error}") from None
-    if args.json:
-        print(json.dumps({when: [answer.to_dict() for answer in found] for when, found in answers.items()}))
-        return OK
-    print(printable(f"{args.head} · {args.rel} · {args.tail}"))
-    print(side_by_side(steps, answers))
-    return OK
+    labels = catalog.axis.labels
+    with bad_data():
+        times = args.at or [labels[-1]]
+        answers = {when: model.query(*names_of(args), when, args.k, args.any_type) for when in times}
+        return {when: (labels[model.answers.step_of(when)], found) for when, found in answers.items()}
 
 
-def query_graph(args: argparse.Namespace) -> int:
-    """Asks a live graph: known answers first, each with its probability."""
-    head, rel, tail = (None if name == "?" else name for name in (args.head, args.rel, args.tail))
+def ask_graph(args: argparse.Namespace) -> Answers:
+    """Asks a live graph: known answers, then predictions, then what is over, each with its probability."""
     only = "known" if args.known_only else "predicted" if args.predicted_only else None
     with open_graph(args.run_dir) as graph:
         times = args.at or [graph.engine_as_of(args.as_of).axis.labels[-1]]
         choice = {"any_type": args.any_type, "only": only, "as_of": args.as_of}
-        answers = {when: graph.query(head, rel, tail, when, args.k, **choice) for when in times}
-    if args.json:
-        print_json({when: [answer.to_dict() for answer in found] for when, found in answers.items()})
-        return OK
-    for when, found in answers.items():
-        print(printable(f"{args.head} · {args.rel} · {args.tail} at {when}"))
-        rows: list[list[str | float]] = [[place, *answer_row(answer)] for place, answer in enumerate(found, 1)]
-        print(format_table(["", "answer", "probability", "known"], rows) if rows else "no answers")
-    return OK
+        return {when: (when, graph.query(*names_of(args), when, args.k, **choice)) for when in times}
 
 
-def side_by_side(steps: dict[str, str], answers: dict[str, list[Answer]]) -> str:
-    """A table with the answers of each time, best first: probability, if there is a calibration, and the
-    interval of known facts."""
-    header = [""]
-    for when, label in steps.items():
-        header += [when if when == label else f"{when} ({label})", "probability", "known"]
-    rows: list[list[str | float]] = []
-    for place in range(max(map(len, answers.values()))):
-        row: list[str | float] = [place + 1]
-        for found in answers.values():
-            row += answer_row(found[place]) if place < len(found) else ["", "", ""]
-        rows.append(row)
-    return format_table(header, rows)
+def names_of(args: argparse.Namespace) -> tuple[str | None, str | None, str | None]:
+    """Head, relation and tail; :obj:`None` for the one that is asked for."""
+    head, rel, tail = (None if name == "?" else name for name in (args.head, args.rel, args.tail))
+    return head, rel, tail
+
+
+def answer_table(answers: Sequence[Answer]) -> str:
+    """Answers with their probabilities, if there is a calibration, and the intervals of known ones."""
+    if not answers:
+        return "no answers"
+    header = ["", "answer", "probability", "known"]
+    rows = [[place, *answer_row(answer)] for place, answer in enumerate(answers, 1)]
+    shown = [column for column in range(4) if column < 2 or any(row[column] for row in rows)]
+    return format_table([header[column] for column in shown], [[row[column] for column in shown] for row in rows])

@@ -16,7 +16,8 @@ from tkg_incremental.cli.options import RUN_FILE, RunOptions
 from tkg_incremental.cli.outcome import print_dataset
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
-from tkg_incremental.datasets.options import CountBins, ReadOptions
+from tkg_incremental.datasets.options import CountBins
+from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import TKGModel
 from tkg_incremental.ops.memory import keep_freed_memory
 from tkg_incremental.registry import make_dataset, make_model, make_strategy
@@ -102,26 +103,13 @@ def open_dataset(options: RunOptions) -> TKGDataset:
             options.test,
             unit=options.unit,
             binning=None if options.threshold is None else CountBins(options.threshold),
-            read=ReadOptions(
-                columns=_columns(options.columns),
-                delimiter={"\\t": "\t", "tab": "\t"}.get(options.delimiter or "", options.delimiter),
-                dayfirst=options.dayfirst,
-                date_format=options.date_format,
-                outliers="keep" if options.keep_outliers else "error",
-            ),
+            read=options.read_options(),
             holdout=options.holdout,
         )
     except DataError:
         raise
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-def _columns(text: str | None) -> dict[str, str | int] | None:
-    if text is None:
-        return None
-    pairs = (part.split("=", 1) for part in text.split(","))
-    return {key.strip(): name.strip() for key, name in pairs}
 
 
 def make_trainer(
@@ -155,6 +143,7 @@ def make_trainer(
             seed=options.seed,
             device=options.device,
             settings=_settings(options, model),
+            evaluator=_evaluator(options, dataset, communicator),
             callbacks=callbacks,
             overwrite=overwrite,
             communicator=communicator,
@@ -171,6 +160,14 @@ def _model(options: RunOptions, dataset: TKGDataset) -> TKGModel:
     if options.reciprocal:
         choice["reciprocal"] = True
     return make_model(options.model, dataset, **choice)
+
+
+def _evaluator(options: RunOptions, dataset: TKGDataset, communicator: Communicator) -> Evaluator | None:
+    if not options.exclude_ended:
+        return None
+    if dataset.timeline.is_events:
+        raise UsageError("--exclude-ended is for facts that last; all facts of this dataset are events of one step")
+    return Evaluator(dataset.timeline.to(communicator.device(options.device)), exclude_ended=True)
 
 
 def _strategy(options: RunOptions) -> Strategy:
@@ -234,7 +231,7 @@ def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
     base = BaseSettings(
         learning=replace(learning, epochs=options.base_epochs, accumulator=0.0, cooldown=options.cooldown),
         negatives=negatives,  # type: ignore[arg-type]
-        shared=options.shared_negatives and ("batch" if model.encoder.static_entities else True),
+        shared=options.shared_negatives and ("batch" if model.static_entities else True),
         visits=options.base_visits or "auto",
         # Link prediction ranks all entities at every step.
         candidates="last" if options.protocol == "joint" else options.candidates,  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ tkg-incremental train --config run.toml --epochs 5       # flags override the fi
 tkg-incremental train --resume --run-dir runs/mine
 torchrun --nproc-per-node 4 -m tkg_incremental train --dataset YAGO11k     # four processes
 
-A file for --config has a line for each flag, such as  hidden-channels = 64  (TOML) or  hidden-channels: 64  (YAML).
+A file for --config has a line for each flag: hidden-channels = 64 (TOML), hidden-channels: 64 (YAML).
 """
 
 # A run may be continued with these changed: they are places, and do not change what is learnt.
@@ -49,7 +49,7 @@ PLACES = ("facts", "val", "test", "root", "base", "device", "checkpoint_every")
 
 def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "train", "learn a dataset step by step", DESCRIPTION, EXAMPLES, run)
-    parser.usage = "%(prog)s [--dataset NAME | --facts FILE] [--model NAME] [--strategy NAME] [--run-dir DIR] [flag …]"
+    parser.usage = "%(prog)s [--dataset NAME | --facts FILE] [--model NAME] [--strategy NAME] [flag …]"
     add_train_flags(parser)
 
 

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.errors import UsageError
+from tkg_incremental.cli.flags import add_option
 from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_report
+from tkg_incremental.cli.options import READING, RunOptions
 
 DESCRIPTION = """
 Apply changes to a live graph: validate them, learn them, and release the model if it passes the
-gate. A file has the columns op (add, end or retract), head, rel, tail and at. Without a file, changes
-that are pending are learnt again; if there are none, the clock moves and nothing else.
+gate. A file has the columns op, head, rel, tail and at. The op says what happens at that time: add
+(the fact begins), end (it no longer holds, from then on), retract (it was never true). Without a
+file, changes that are pending are learnt again; if there are none, only the clock moves.
 
 exit codes: 0 released, 3 lines were rejected and nothing was applied, 4 refused by the gate: the
 release before goes on answering, and the changes are part of the next update.
@@ -21,6 +24,7 @@ EXAMPLES = """
 tkg-incremental update graphs/company changes.csv
 tkg-incremental update graphs/company changes.csv --dry-run
 tkg-incremental update graphs/company --full facts-of-today.csv --at 2026-11-18
+tkg-incremental update graphs/company --full export.csv --columns head=Employee,rel=Role,tail=Team
 """
 
 
@@ -36,15 +40,22 @@ def add_parser(commands: Commands) -> None:
         "--skip-rejected", action="store_true", help="apply the valid lines even if others are rejected"
     )
     add_json(parser)
+    reading = parser.add_argument_group("with --full")
+    for name in READING:
+        add_option(reading, name)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.changes is not None and args.full is not None:
         raise UsageError("only one of CHANGES and --full must be given")
+    given = {name: value for name, value in vars(args).items() if name in READING}
+    if given and args.full is None:
+        raise UsageError(f"--{next(iter(given)).replace('_', '-')} goes with --full")
     with open_graph(args.graph) as graph:
         report = graph.update(
             args.changes,
             full=args.full,
+            read=RunOptions(**given).read_options(),
             at=args.at,
             dry_run=args.dry_run,
             force=args.force,

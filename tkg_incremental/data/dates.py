@@ -17,6 +17,7 @@ _YEAR = re.compile(r"-?\d{1,6}")
 _DAY_OR_MONTH_FIRST = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:[T ](.+))?")
 _UNIX = re.compile(r"\d{9,10}")
 _COMPACT = re.compile(r"\d{8}")
+_MILLISECONDS = re.compile(r"\d{12,13}")
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
 _FRACTION = re.compile(r"([T ]\d{2}:\d{2}:\d{2})[.,]\d+")
 _EPOCH = datetime.date(1970, 1, 1).toordinal() * 24
@@ -153,10 +154,15 @@ def _read_partial(text: str) -> Period:
         sign = match.group(2)
         form = f"%m{sign}%d{sign}%Y"
         raise ValueError(
-            f"expected a date whose order is known: pass dayfirst=True or date_format={form!r} (got {text!r})"
+            f"expected a date YYYY-MM-DD (got {text!r}); in a file, dayfirst=True or date_format={form!r} tell the "
+            "order, on the command line --dayfirst or --date-format"
         )
-    if _COMPACT.fullmatch(text):
-        raise ValueError(f"expected a date YYYY-MM-DD: pass date_format='%Y%m%d' (got {text!r})")
+    for pattern, form in ((_COMPACT, "%Y%m%d"), (_MILLISECONDS, "unix_ms")):
+        if pattern.fullmatch(text):
+            raise ValueError(
+                f"expected a date YYYY-MM-DD (got {text!r}); in a file, date_format={form!r} reads it, on the command "
+                f"line --date-format {form}"
+            )
     raise UnreadableDateError(f"expected a date such as 2024-01-05, 2024-01 or 2024 (got {text!r})")
 
 

@@ -9,6 +9,9 @@ import numpy as np
 
 _CANDIDATES = 200
 _CHUNK = 1 << 22
+# Occurrences of n-grams that are counted, about. Those that most names have tell nothing and cost most.
+_HITS = 1 << 20
+_SAMPLES, _SAMPLE = 16, 1 << 16
 _SEPARATOR = "\0"
 
 
@@ -67,7 +70,7 @@ class NameSearch:
         size = 2 if len(query) <= 8 else 3  # a typo in a short name leaves no trigram
         grams = np.unique(_grams(query, size))
         is_wanted = np.zeros(256**size, dtype=bool)
-        is_wanted[grams] = True
+        is_wanted[self._rarest(grams, size)] = True
         hits = [
             np.flatnonzero(is_wanted[_grams(self._bytes[begin : begin + _CHUNK + size - 1], size)]) + begin
             for begin in range(0, len(self._bytes), _CHUNK)
@@ -79,6 +82,15 @@ class NameSearch:
         best = np.argpartition(-score, _CANDIDATES)[:_CANDIDATES]
         # In the order of the names, so that ties go to the first one.
         return np.sort(best[shared[best] > 0]).tolist()
+
+    def _rarest(self, grams: np.ndarray, size: int) -> np.ndarray:
+        """The n-grams with the fewest occurrences, by a sample of the text: as many as are counted fast."""
+        space = np.linspace(0, max(0, len(self._bytes) - _SAMPLE), _SAMPLES).astype(int)
+        keys = np.concatenate([_grams(self._bytes[begin : begin + _SAMPLE], size) for begin in np.unique(space)])
+        place = np.minimum(np.searchsorted(grams, keys), len(grams) - 1)
+        count = np.bincount(place[grams[place] == keys], minlength=len(grams)) * len(self._bytes) / len(keys)
+        order = np.argsort(count, kind="stable")
+        return grams[order[: max(1, np.searchsorted(np.cumsum(count[order]), _HITS, side="right"))]]
 
     def _folded(self, index: int) -> str:
         return self._data[self._starts[index] + 1 : self._starts[index + 1]].decode("utf-8", "surrogatepass")

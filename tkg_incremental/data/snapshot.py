@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,20 +12,15 @@ from torch_geometric.data.storage import GlobalStorage
 
 from tkg_incremental.data.facts import LazyQuads
 from tkg_incremental.data.timeline import SPLITS, Timeline
-from tkg_incremental.data.vocabulary import Vocabulary
 from tkg_incremental.ops.answers import HEAD, TAIL
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
+    from tkg_incremental.data.catalog import Catalog
+    from tkg_incremental.datasets.base import TKGDataset
+
 _QUADS = frozenset((*SPLITS, "added", "removed"))
-
-
-class Named(Protocol):
-    """Names of entities and relations: a dataset or a :class:`~tkg_incremental.data.catalog.Catalog`."""
-
-    entities: Vocabulary
-    relations: Vocabulary
 
 
 class _SnapshotStorage(GlobalStorage):
@@ -110,7 +105,7 @@ class Snapshot(Data):
         """Entities with a fact of any split up to this step, by first step."""
         return self._here(self.timeline.known_entities(self.time))
 
-    def to_dataframe(self, names: Named | None = None) -> pd.DataFrame:
+    def to_dataframe(self, names: TKGDataset | Catalog | None = None) -> pd.DataFrame:
         """The quads of all splits as a data frame with the columns head, rel, tail, time and split.
 
         Args:

@@ -3,11 +3,11 @@ r"""Temporal knowledge graphs, ready to learn from."""
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tkg_incremental.datasets.download import DownloadError
 from tkg_incremental.datasets.lines import DataError
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.base import TKGDataset
+    from tkg_incremental.datasets.download import DownloadError
     from tkg_incremental.datasets.icews0515 import ICEWS0515
     from tkg_incremental.datasets.icews14 import ICEWS14
     from tkg_incremental.datasets.synthetic import SyntheticTKG
@@ -29,8 +29,9 @@ __all__ = classes = [
     "YAGO11k",
 ]
 
-# Datasets need torch_geometric, which takes seconds to import. Readers of files and live graphs do not.
+# Datasets need torch_geometric, which takes seconds to import, and requests. Readers of files and live graphs do not.
 _MODULES = {
+    "DownloadError": "download",
     "ICEWS14": "icews14",
     "ICEWS0515": "icews0515",
     "SyntheticTKG": "synthetic",

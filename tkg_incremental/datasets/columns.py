@@ -143,7 +143,7 @@ def _check_others(path: Path, line: int | None, fields: Sequence[str], places: M
             )
             raise DataError(path, line, problem)
     if others:
-        logger.info("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
+        logger.warning("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
 
 
 def _check_twice(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import requests
 from filelock import FileLock
-from tqdm import tqdm
 
+from tkg_incremental.progress import progress_bar
 from tkg_incremental.storage import replace_durably
 
 __all__ = ["MIRROR_VARIABLE", "DownloadError", "download"]
@@ -175,9 +175,7 @@ def _stream(url: str, part: Path, timeout: float) -> None:
         total = offset + int(length) if length else None
         with (
             open(part, "ab" if offset else "wb") as file,
-            tqdm(  # on stderr; `disable=None` means: unless that is a terminal
-                desc=part.stem, initial=offset, total=total, unit="B", unit_scale=True, disable=None
-            ) as bar,
+            progress_bar(desc=part.stem, initial=offset, total=total, unit="B", unit_scale=True) as bar,
         ):
             for chunk in response.iter_content(CHUNK):
                 file.write(chunk)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 
 class DataError(ValueError):
@@ -57,7 +58,7 @@ def read_fields(
         text: The text of the file, if it has been read already.
     """
     text = read_text(path) if text is None else text
-    reader = csv.reader(io.StringIO(text, newline=""), dialect_of(delimiter))
+    reader = records_of(io.StringIO(text, newline=""), delimiter)
     number, empty = 1, True
     try:
         for fields in reader:
@@ -74,17 +75,10 @@ def read_fields(
         raise DataError(path, None, "expected at least one line (the file is empty)")
 
 
-def dialect_of(delimiter: str, strict: bool = True) -> type[csv.Dialect]:
-    """How fields are quoted: as in CSV files, but not at all where tabs separate them."""
-
-    class Delimited(csv.Dialect):
-        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-        quotechar = '"'
-        doublequote = True
-        lineterminator = "\n"
-
-    Delimited.delimiter, Delimited.strict = delimiter, strict
-    return Delimited
+def records_of(lines: Iterable[str], delimiter: str, strict: bool = True) -> Any:
+    """A reader of records: fields are quoted as in CSV files, but not at all where tabs separate them."""
+    quoting: Any = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    return csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=strict)
 
 
 def wrong_columns(path: str | os.PathLike[str], line: int, columns: tuple[int, ...], fields: list[str]) -> DataError:

@@ -138,7 +138,7 @@ def read_periods(
     if date_format is None and unit != "index":
         for written in starts:
             if isinstance(written, (str, int)) and is_unix(written):
-                logger.info("%s: dates such as %s are read as Unix seconds", table.path, written)
+                logger.warning("%s: dates such as %s are read as Unix seconds", table.path, written)
                 break
     return TablePeriods(table, starts, ends)
 

@@ -7,22 +7,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tkg_incremental.data.timeline import SPLITS
-
-
-class Interval(NamedTuple):
-    """A fact from step ``start`` to step ``end``, both included."""
-
-    head: int
-    rel: int
-    tail: int
-    start: int
-    end: int
 
 
 def random_split(group: Tensor, val: float, test: float, seed: int) -> dict[str, Tensor]:
@@ -49,7 +38,12 @@ def random_split(group: Tensor, val: float, test: float, seed: int) -> dict[str,
 
 
 def supported_split(
-    facts: Sequence[Interval], movable: Sequence[bool], num_steps: int, val: float, test: float, seed: int
+    facts: Sequence[tuple[int, int, int, int, int]],
+    movable: Sequence[bool],
+    num_steps: int,
+    val: float,
+    test: float,
+    seed: int,
 ) -> list[str]:
     """Draws facts for validation and test that the facts left in train support.
 
@@ -58,7 +52,7 @@ def supported_split(
     moved if they are supported without themselves.
 
     Args:
-        facts: The facts.
+        facts: Head, relation, tail, first and last step of each fact.
         movable: Which of them may leave train.
         num_steps: Number of steps.
         val: The share of facts for validation.
@@ -68,13 +62,13 @@ def supported_split(
     Returns:
         The split of each fact.
     """
-    num_entities = 1 + max((max(fact.head, fact.tail) for fact in facts), default=-1)
+    num_entities = 1 + max((max(head, tail) for head, _, tail, _, _ in facts), default=-1)
     support = torch.zeros(num_entities, num_steps, dtype=torch.long)  # train facts of an entity at a step
     starts: dict[int, list[int]] = {}  # of the train facts of a relation
-    for fact in facts:
-        for entity in {fact.head, fact.tail}:
-            support[entity, fact.start : fact.end + 1] += 1
-        starts.setdefault(fact.rel, []).append(fact.start)
+    for head, rel, tail, start, end in facts:
+        for entity in {head, tail}:
+            support[entity, start : end + 1] += 1
+        starts.setdefault(rel, []).append(start)
 
     wanted = ["val"] * round(len(facts) * val) + ["test"] * round(len(facts) * test)
     splits = ["train"] * len(facts)

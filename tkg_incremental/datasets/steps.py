@@ -98,7 +98,7 @@ def check_outliers(times: Sequence[TablePeriods]) -> None:
                 raise table.table.error(
                     row,
                     f"the date {written!r} is far from the others{reach}{more}. Correct it, leave an open start or end "
-                    "empty, or pass outliers='keep'",
+                    "empty, or pass outliers='keep', on the command line --keep-outliers",
                 )
 
 

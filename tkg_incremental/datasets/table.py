@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from tkg_incremental.data import TimeAxis
 from tkg_incremental.datasets.columns import find_columns
 from tkg_incremental.datasets.lines import DataError, wrong_columns
-from tkg_incremental.datasets.periods import END, START, read_periods
 from tkg_incremental.datasets.readers import (
     Records,
     Source,
@@ -22,7 +19,7 @@ from tkg_incremental.datasets.readers import (
     source_name,
 )
 
-__all__ = ["Fact", "Source", "Table", "is_delimited", "is_frame", "load_table", "read_table", "source_name", "steps_of"]
+__all__ = ["Source", "Table", "is_delimited", "is_frame", "load_table", "source_name"]
 
 
 @dataclass
@@ -97,46 +94,6 @@ def load_table(
         return Table(records, head, rel, tail, time, time, True, layout.has_header)
     end: Sequence[Any] = cells[places["end"]] if "end" in places else [None] * len(head)
     return Table(records, head, rel, tail, cells[places["start"]], end, False, layout.has_header)
-
-
-class Fact(NamedTuple):
-    """A line: names or ids as they are written, instants as integers, :obj:`None` where an end is open."""
-
-    line: int
-    head: str
-    rel: str
-    tail: str
-    start: int | None
-    end: int | None
-
-
-def read_table(source: Source, unit: str) -> list[Fact]:
-    """Reads a table of facts one by one, with all times in ``unit``.
-
-    Args:
-        source: A file or a pandas DataFrame.
-        unit: What an instant counts.
-    """
-    table = load_table(source)
-    times = read_periods(table, unit)
-    start, end = times.instants(unit)
-    return [
-        Fact(line, head, rel, tail, None if first == START else first, None if last == END else last)
-        for line, head, rel, tail, first, last in zip(
-            table.records.lines, table.head, table.rel, table.tail, start.tolist(), end.tolist(), strict=True
-        )
-    ]
-
-
-def steps_of(path: Path, fact: Fact, axis: TimeAxis) -> tuple[int, int]:
-    """First and last step of a fact, as far as the axis reaches."""
-    first, last = axis.first[0], axis.last[-1]
-    start = first if fact.start is None else max(fact.start, first)
-    end = last if fact.end is None else min(fact.end, last)
-    if start > end:
-        reach = f"{axis.labels[0]} … {axis.labels[-1]}"
-        raise DataError(path, fact.line, f"expected a time in {reach} (the fact lies outside)")
-    return bisect_right(axis.first, start) - 1, bisect_right(axis.first, end) - 1
 
 
 def _names(records: Records, role: str, cells: Sequence[Any]) -> list[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 from importlib.resources import as_file, files
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.numbering import Numbering
-from tkg_incremental.datasets.splits import Interval, supported_split
-from tkg_incremental.datasets.table import read_table, steps_of
+from tkg_incremental.datasets.periods import read_periods
+from tkg_incremental.datasets.splits import supported_split
+from tkg_incremental.datasets.steps import to_steps
+from tkg_incremental.datasets.table import load_table
 
 FIRST_YEAR, LAST_YEAR = 1950, 2024
 
@@ -66,25 +69,18 @@ class WorldLeaders(TKGDataset):
 
     def build(self) -> Graph:
         entities, relations = Numbering("entity"), Numbering("relation")
-        axis = TimeAxis.from_instants(range(FIRST_YEAR, LAST_YEAR + 1))
+        axis = TimeAxis.from_range(FIRST_YEAR, LAST_YEAR)
         with as_file(_packaged()) as path:
-            # Some facts of the file end before the first step.
-            facts = [fact for fact in read_table(path, "year") if fact.end is None or fact.end >= FIRST_YEAR]
-            intervals = [
-                Interval(
-                    entities.index(path, fact.line, fact.head),
-                    relations.index(path, fact.line, fact.rel),
-                    entities.index(path, fact.line, fact.tail),
-                    *steps_of(path, fact, axis),
-                )
-                for fact in facts
-            ]
-        movable = [(fact.rel, fact.tail) not in ALWAYS_TRAIN for fact in facts]
-        chosen = supported_split(intervals, movable, axis.num_steps, val=0.1, test=0.1, seed=0)
-        splits = {}
-        for split in SPLITS:
-            columns = [fact for fact, name in zip(intervals, chosen, strict=True) if name == split]
-            splits[split] = torch.tensor(columns, dtype=torch.long).view(-1, 5)
+            table = load_table(path)
+        start, end = read_periods(table, "year").instants("year")
+        kept = end >= FIRST_YEAR  # some facts end before the first step
+        heads, rels, tails = (list(compress(names, kept.tolist())) for names in (table.head, table.rel, table.tail))
+        head, tail = entities.index_columns(table, heads, tails)
+        (rel,) = relations.index_columns(table, rels)
+        facts = torch.stack([head, rel, tail, *to_steps(table, start[kept], end[kept], axis)], dim=1)
+        movable = [pair not in ALWAYS_TRAIN for pair in zip(rels, tails, strict=True)]
+        chosen = supported_split(facts.tolist(), movable, axis.num_steps, val=0.1, test=0.1, seed=0)
+        splits = {split: facts[[name == split for name in chosen]] for split in SPLITS}
         return Graph(splits, entities.names, relations.names, axis)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def rank_counter(model: TKGModel) -> RankCounter:
     """The rank counter for a model: by shards if its tables are sharded."""
-    return ShardedRankCounter() if model.encoder.is_sharded else RankCounter()
+    return ShardedRankCounter() if model.is_sharded else RankCounter()
 
 
 def check_distributed(
@@ -33,7 +33,7 @@ def check_distributed(
             f"strategy must not change gradients if several processes average them (got {strategy.name}); "
             "train it with one process"
         )
-    if not model.encoder.is_sharded:
+    if not model.is_sharded:
         return
     if run_dir is not None:
         raise ValueError(

@@ -13,15 +13,15 @@ from tkg_incremental.communicator import Communicator
 from tkg_incremental.distributed.communicator import DistributedCommunicator
 from tkg_incremental.distributed.shards import Lookup, Shards
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.encoder import Axis, Encoder
+from tkg_incremental.models.tables import Axis, RowSource
 from tkg_incremental.optim.touched_rows import TouchedRows
 
 # Initial values drawn at a time: every process draws all of them and keeps its own.
 _ROWS_AT_A_TIME = 1 << 16
 
 
-class ShardedEncoder(Encoder):
-    """An encoder whose entity tables are divided among processes.
+class ShardedModel(TKGModel):
+    """A model whose entity tables are divided among processes.
 
     Its entity tables are parameters of type :class:`~torch.distributed.tensor.DTensor`, sharded by rows. A look-up of
     rows is a collective operation: all processes have to take part.
@@ -35,7 +35,7 @@ class ShardedEncoder(Encoder):
     _lookup: Lookup
 
     def rows(self, name: str, index: Tensor) -> Tensor:
-        if self._source is not None or name not in self.local:
+        if not self.reads_tables or name not in self.local:
             return super().rows(name, index)
         return self._lookup.rows(name, index)
 
@@ -50,8 +50,11 @@ class ShardedEncoder(Encoder):
     def replicated_tables(self) -> dict[str, nn.Parameter]:
         return {name: table for name, table in self.tables().items() if name not in self.local}
 
-    def make_touched_rows(self) -> TouchedRows:
-        return ShardedRows(self)
+    def former_rows(self, touched: TouchedRows) -> RowSource:
+        """Former values of the rows this process updates; others are looked up on their owners."""
+        names = list(self.local)
+        lookup = Lookup(self.shards, names, lambda places: [touched.look_up(name, places) for name in names])
+        return lambda name, index: lookup.rows(name, index) if name in names else touched.look_up(name, index)
 
     def row_ids(self, name: str, index: Tensor) -> Tensor:
         return index + self.shards.begin if name in self.local else index
@@ -96,43 +99,18 @@ class ShardedEncoder(Encoder):
             index, rows = index[mine] - self.shards.begin, rows[mine.to(rows.device)]
         super().put(name, index, rows)
 
-    def expand(self, *args: Any, **kwargs: Any) -> None:
+    def expand_tables(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("sharded tables cannot grow; make them large enough")
 
-    def only_own(self) -> Encoder:
-        """This encoder for the rows of this process, addressed by entity ids, without communication."""
-        return self.with_rows_of(_OwnRows(self))
+    def only_own(self) -> ShardedModel:
+        """This model for the rows of this process, addressed by entity ids, without communication."""
 
+        def own(name: str, index: Tensor) -> Tensor:
+            if name not in self.local:
+                return self.get_parameter(name).detach()[index]
+            return self.local[name][index - self.shards.begin]
 
-class ShardedRows(TouchedRows):
-    """Former values of the rows this process updates; others are looked up on their owners.
-
-    Args:
-        encoder: The encoder about to learn.
-    """
-
-    def __init__(self, encoder: ShardedEncoder) -> None:
-        super().__init__(encoder.tables())
-        names = self._sharded = list(encoder.local)
-
-        def read(places: Tensor) -> Sequence[Tensor]:
-            return [super(ShardedRows, self).look_up(name, places) for name in names]
-
-        self._lookup = Lookup(encoder.shards, names, read)
-
-    def look_up(self, name: str, index: Tensor) -> Tensor:
-        return self._lookup.rows(name, index) if name in self._sharded else super().look_up(name, index)
-
-
-class _OwnRows:
-    def __init__(self, encoder: ShardedEncoder) -> None:
-        self._encoder = encoder
-
-    def look_up(self, name: str, index: Tensor) -> Tensor:
-        encoder = self._encoder
-        if name not in encoder.local:
-            return encoder.get_parameter(name).detach()[index]
-        return encoder.local[name][index - encoder.shards.begin]
+        return self.with_rows_of(own)
 
 
 def shard_entities(
@@ -158,24 +136,24 @@ def shard_entities(
 
     with torch.device("meta"):
         model = make()
-    encoder: Any = model.encoder
-    kind = type(encoder)
-    encoder.__class__ = type(f"Sharded{kind.__name__}", (ShardedEncoder, kind), {})
-    shards = encoder.shards = Shards(encoder.sizes["entity"], communicator)
+    sharded: Any = model
+    kind = type(model)
+    sharded.__class__ = type(kind.__name__, (ShardedModel, kind), {})
+    shards = sharded.shards = Shards(model.sizes["entity"], communicator)
     mesh = init_device_mesh(torch.device(device).type, (communicator.size,))
-    encoder.local = {}
-    for name, axis in encoder.axes.items():
-        table = encoder.get_parameter(name)
+    sharded.local = {}
+    for name, axis in model.axes.items():
+        table = model.get_parameter(name)
         whole: Tensor = torch.empty(0)
         if axis == "entity":
-            local = encoder.local[name] = torch.empty(shards.end - shards.begin, table.size(1), device=device)
+            local = sharded.local[name] = torch.empty(shards.end - shards.begin, table.size(1), device=device)
             whole = DTensor.from_local(
                 local, mesh, [Shard(0)], run_check=False, shape=table.shape, stride=(table.size(1), 1)
             )
         else:
             whole = torch.empty(table.shape, device=device)
-        encoder.register_parameter(name, nn.Parameter(whole))
-    tables = encoder.local
+        model.register_parameter(name, nn.Parameter(whole))
+    tables = sharded.local
 
     def read(places: Tensor) -> Sequence[Tensor]:
         return [table.index_select(0, places) for table in tables.values()]
@@ -185,6 +163,6 @@ def shard_entities(
             rows = torch.sparse_coo_tensor(places[None], gradient, table.shape, check_invariants=False)
             table.grad = rows if table.grad is None else table.grad + rows
 
-    encoder._lookup = Lookup(shards, list(tables), read, receive)
-    encoder.reset_parameters(torch.Generator().manual_seed(seed))
+    sharded._lookup = Lookup(shards, list(tables), read, receive)
+    model.reset_parameters(seed)
     return model

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tkg_incremental.communicator import LOCAL, Communicator
-from tkg_incremental.distributed.sharded import ShardedEncoder
+from tkg_incremental.distributed.sharded import ShardedModel
 from tkg_incremental.distributed.shards import Shards
 from tkg_incremental.metrics.counting import Answers, RankCounter
 from tkg_incremental.models.base import TKGModel
@@ -31,19 +31,18 @@ class ShardedRankCounter(RankCounter):
     def __call__(
         self, sets: Sequence[Answers], model: TKGModel, known: Tensor, step: int, communicator: Communicator = LOCAL
     ) -> list[RankCounts]:
-        encoder = model.encoder
-        assert isinstance(encoder, ShardedEncoder)
+        assert isinstance(model, ShardedModel)
         # The candidates whose rows this process has; ascending, so that a column is found by bisection.
-        columns = encoder.shards.own(known).nonzero().squeeze(1)
-        dtype = next(iter(encoder.local.values())).dtype
-        here = TKGModel(encoder.only_own(), model.decoder, reciprocal=model.reciprocal)
-        candidates = torch.empty(len(columns), encoder.hidden_channels, device=known.device, dtype=dtype)
+        columns = model.shards.own(known).nonzero().squeeze(1)
+        dtype = next(iter(model.local.values())).dtype
+        here = model.only_own()
+        candidates = torch.empty(len(columns), model.hidden_channels, device=known.device, dtype=dtype)
         for start in range(0, len(columns), _ENCODED_AT_ONCE):
             part = slice(start, start + _ENCODED_AT_ONCE)
             candidates[part] = here.candidate_vectors(known[columns[part]], step)
-        counted = [_count(answers, candidates, columns, model.decoder.similarity, encoder.shards) for answers in sets]
+        counted = [_count(answers, candidates, columns, model.decoder.similarity, model.shards) for answers in sets]
         everything = torch.cat(counted)
-        with encoder.shards.communicator.translate_errors("ranks"):
+        with model.shards.communicator.translate_errors("ranks"):
             dist.all_reduce(everything)
         return [RankCounts(*each.unbind(1)) for each in everything.split([len(answers) for answers in sets])]
 

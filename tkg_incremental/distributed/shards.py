@@ -35,10 +35,14 @@ class Shards:
         """Whether this process has the rows, ``[*] → [*]``."""
         return (index >= self.begin) & (index < self.end)
 
-    def route(self, wanted: Tensor) -> Route:
-        """The route to distinct, ascending rows ``[n]``. Every process has to call it, also for no rows."""
-        device, size = wanted.device, self.communicator.size
-        edges = torch.arange(size + 1, device=device) * self.stride
+    def requests(self, wanted: Tensor) -> tuple[list[int], list[int], Tensor]:
+        """Asks the owners of distinct, ascending rows ``[n]``. Every process has to call it, also for no rows.
+
+        Returns:
+            The number of rows this process needs from each process, the number of rows each process needs from this
+            one, and the local positions of the latter.
+        """
+        edges = torch.arange(self.communicator.size + 1, device=wanted.device) * self.stride
         to_each = torch.searchsorted(wanted, edges).diff()
         with self.communicator.translate_errors("rows"):
             from_each = torch.empty_like(to_each)
@@ -46,40 +50,19 @@ class Shards:
             needed, requested = to_each.tolist(), from_each.tolist()
             places = wanted.new_empty(sum(requested))
             dist.all_to_all_single(places, wanted, requested, needed, group=self.communicator.group)
-        return Route(self, needed, requested, places - self.begin)
+        return needed, requested, places - self.begin
 
-    def __repr__(self) -> str:
-        return f"Shards({self.begin}–{self.end} of {self.total})"
-
-
-class Route:
-    """Exchange of rows between this process and their owners.
-
-    Args:
-        shards: Owners of the rows.
-        needed: Number of rows this process needs from each process.
-        requested: Number of rows each process needs from this one.
-        places: ``[sum(requested)]`` local positions of the requested rows.
-    """
-
-    def __init__(self, shards: Shards, needed: list[int], requested: list[int], places: Tensor) -> None:
-        self._shards, self._needed, self._requested, self.places = shards, needed, requested, places
-
-    def fetch(self, rows: Tensor) -> Tensor:
-        """Sends requested rows to the processes that need them: ``[sum(requested), d] → [n, d]``."""
-        return self._send(rows, self._requested, self._needed)
-
-    def send_back(self, rows: Tensor) -> Tensor:
-        """Sends rows, such as gradients, to their owners: ``[n, d] → [sum(requested), d]``."""
-        return self._send(rows, self._needed, self._requested)
-
-    def _send(self, rows: Tensor, out: list[int], into: list[int]) -> Tensor:
-        communicator = self._shards.communicator
+    def send(self, rows: Tensor, out: list[int], into: list[int]) -> Tensor:
+        """Sends ``out[i]`` rows to process ``i`` and receives ``into[i]``, ``[sum(out), d] → [sum(into), d]``."""
+        communicator = self.communicator
         received = rows.new_empty(sum(into), rows.size(1))
         with communicator.translate_errors("rows"):
             dist.all_to_all_single(received, rows.contiguous(), into, out, group=communicator.group)
         communicator.sent += (sum(out) - out[communicator.rank]) * rows.size(1) * rows.element_size()
         return received
+
+    def __repr__(self) -> str:
+        return f"Shards({self.begin}–{self.end} of {self.total})"
 
 
 class Lookup:
@@ -117,15 +100,16 @@ class _Fetch(torch.autograd.Function):
     def forward(
         ctx: Any, anchor: Tensor, wanted: Tensor, shards: Shards, read: Read, receive: Receive | None
     ) -> tuple[Tensor, ...]:
-        ctx.route, ctx.size, ctx.receive = shards.route(wanted), shards.communicator.size, receive
-        tables = read(ctx.route.places)
-        ctx.widths = [table.size(1) for table in tables]
-        return ctx.route.fetch(torch.cat(list(tables), dim=1)).split(ctx.widths, dim=1)
+        ctx.needed, ctx.requested, ctx.places = shards.requests(wanted)
+        tables = read(ctx.places)
+        ctx.shards, ctx.receive, ctx.widths = shards, receive, [table.size(1) for table in tables]
+        return shards.send(torch.cat(list(tables), dim=1), ctx.requested, ctx.needed).split(ctx.widths, dim=1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         # The mean over the processes, as for replicated tables.
-        received = ctx.route.send_back(torch.cat(gradients, dim=1).div_(ctx.size))
-        ctx.receive(ctx.route.places, received.split(ctx.widths, dim=1))
+        mean = torch.cat(gradients, dim=1).div_(ctx.shards.communicator.size)
+        received = ctx.shards.send(mean, ctx.needed, ctx.requested)
+        ctx.receive(ctx.places, received.split(ctx.widths, dim=1))
         return None, None, None, None, None

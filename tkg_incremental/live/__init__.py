@@ -1,14 +1,14 @@
 """The live graph: a fact store, changes, releases and the folder that keeps them together."""
 
-from tkg_incremental.live.changes import Change, ChangeFileError, ChangeSet, Rejection, Validation
+from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError, GraphLockedError
 from tkg_incremental.live.gate import GateReport, GateSettings
 from tkg_incremental.live.graph import LiveGraph
-from tkg_incremental.live.importing import import_arrays, import_facts
+from tkg_incremental.live.importing import NamedFacts, import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
-from tkg_incremental.live.records import OPEN, Fact, Interval, Release, Update
+from tkg_incremental.live.manifest import DamagedReleaseError, Release
+from tkg_incremental.live.records import OPEN, Change, Fact, Rejection, Update
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
@@ -18,7 +18,6 @@ from tkg_incremental.live.store import FactStore
 __all__ = [
     "OPEN",
     "Change",
-    "ChangeFileError",
     "ChangeSet",
     "DamagedReleaseError",
     "Fact",
@@ -28,10 +27,9 @@ __all__ = [
     "GraphFolder",
     "GraphFolderError",
     "GraphLockedError",
-    "Interval",
     "LiveGraph",
     "LiveSettings",
-    "Manifest",
+    "NamedFacts",
     "Rejection",
     "Release",
     "ReleaseFolder",
@@ -39,9 +37,8 @@ __all__ = [
     "StoreError",
     "Update",
     "UpdateReport",
-    "Validation",
     "audit_bytes",
     "erase_storage",
-    "import_arrays",
     "import_facts",
+    "read_named_facts",
 ]

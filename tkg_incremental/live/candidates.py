@@ -15,7 +15,7 @@ from tkg_incremental.models.base import TKGModel
 
 def model_sizes(model: TKGModel) -> dict[str, int]:
     """Entities, relations and steps that a model has rows for."""
-    sizes = model.encoder.sizes
+    sizes = model.sizes
     relations = sizes["relation"] // (1 + model.reciprocal)
     return {"entities": sizes["entity"], "relations": relations, "steps": sizes["time"]}
 
@@ -29,8 +29,8 @@ def changed_rows(model: TKGModel, moved: dict[str, Tensor], before: dict[str, in
         before: Rows of each axis before the update.
     """
     rows = {}
-    for name, axis in model.encoder.axes.items():
-        new = torch.arange(before[axis], model.encoder.sizes[axis])
+    for name, axis in model.axes.items():
+        new = torch.arange(before[axis], model.sizes[axis])
         rows[name] = torch.unique(torch.cat([moved.get(name, new[:0]), new]))
     return rows
 
@@ -38,7 +38,7 @@ def changed_rows(model: TKGModel, moved: dict[str, Tensor], before: dict[str, in
 @torch.no_grad()
 def is_finite(model: TKGModel, rows: dict[str, Tensor] | None = None) -> bool:
     """Whether all numbers of the rows are finite; of all rows, if they are not given."""
-    tables = model.encoder.tables()
+    tables = model.tables()
     return all(bool((t if rows is None else t[rows[name]]).isfinite().all()) for name, t in tables.items())
 
 
@@ -65,7 +65,7 @@ def write_candidate(
         updates: Updates that it has learnt; by default all pending ones.
     """
     manifest = folder.write_candidate(
-        {name: table.detach() for name, table in model.encoder.tables().items()},
+        {name: table.detach() for name, table in model.tables().items()},
         rows,
         clock=now,
         updates=updates,

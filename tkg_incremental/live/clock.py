@@ -70,17 +70,12 @@ def recorded_instant(when: Any) -> int:
     """
     text = when.isoformat() if isinstance(when, datetime.date) else str(when).strip()
     try:
+        time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
         if len(text) == 10:
-            day = datetime.datetime.fromisoformat(text) + datetime.timedelta(days=1)
-            time = day - datetime.timedelta(microseconds=1)
-        else:
-            time = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+            time += datetime.timedelta(days=1, microseconds=-1)
     except (ValueError, OverflowError):
-        raise ValueError(
-            f"as_of must be a time such as 2026-11-18T08:30 or the number of a release (got {when!r})"
-        ) from None
+        expected = "a time such as 2026-11-18T08:30 or the number of a release"
+        raise ValueError(f"as_of must be {expected} (got {when!r})") from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=datetime.timezone.utc)
-    return int(
-        (time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)) / datetime.timedelta(microseconds=1)
-    )
+    return (time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)) // datetime.timedelta(microseconds=1)

@@ -16,92 +16,69 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from tkg_incremental.live.release_files import read_parts
+from tkg_incremental.live.releases import ReleaseFolder
+from tkg_incremental.live.revisions import begin_revision, set_value
 from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.store import FactStore
-from tkg_incremental.live.tensors import read_tensors, write_tensors
+from tkg_incremental.live.tensors import write_tensors
 
 if TYPE_CHECKING:
     from tkg_incremental.live.folder import GraphFolder
 
-__all__ = ["audit_bytes", "erase_from_store", "erase_storage", "resume_erasure"]
 
 CHUNK = 1 << 24
 ERASED = "[erased]"
 Rows = Mapping[str, tuple[Tensor, Tensor]]
+Ids = tuple[int, ...]
 
 
-def erase_storage(
-    folder: GraphFolder,
-    entities: Sequence[int] = (),
-    facts: Sequence[tuple[int, int, int]] = (),
-    rows: Rows | None = None,
-) -> None:
-    """Removes entities and facts from all files of a graph. A killed erasure is finished by :func:`resume_erasure`.
+def erase_storage(folder: GraphFolder, ids: Ids, rows: Rows | None = None) -> None:
+    """Removes an entity or a fact from all files of a graph. A killed erasure is finished by :func:`resume_erasure`.
 
     Args:
         folder: The graph, opened for writing.
-        entities: Ids of entities. They stay without a name; all facts and changes with them are removed.
-        facts: Triples of ids, of which all intervals, versions and changes are removed.
+        ids: ``(entity,)``, which stays without a name and without facts and changes, or ``(head, rel, tail)``, of which
+            all intervals, versions and changes are removed.
         rows: For each table the rows to set in every release, and their values. Shapes ``[n]`` and ``[n, …]``.
     """
-    if not folder.is_writer:
-        raise StoreError(f"'{folder.path}' was opened for reading (open it with write=True)")
-    names = [name for entity in entities for name in folder.store.all_names(entity)]
-    plan = {table: [index.tolist(), values.tolist()] for table, (index, values) in (rows or {}).items()}
+    folder.must_write()
     # The names are needed to clear the texts of manifests; they leave the store last.
-    erase_from_store(folder.store, entities, facts, plan={"rows": plan, "names": names})
+    names = folder.store.entities.all_of(ids[0]) if len(ids) == 1 else []
+    plan = {table: [index.tolist(), values.tolist()] for table, (index, values) in (rows or {}).items()}
+    with folder.store.transaction():
+        erase_from_store(folder.store, ids)
+        set_value(folder.store, "erasing", json.dumps({"rows": plan, "names": names}))
     resume_erasure(folder)
 
 
-def erase_from_store(
-    store: FactStore,
-    entities: Sequence[int],
-    facts: Sequence[tuple[int, int, int]],
-    plan: dict[str, Any] | None = None,
-) -> None:
-    """Removes rows of the store in one transaction. Names become tombstones; ids stay taken.
-
-    Args:
-        store: The store.
-        entities: Ids of entities.
-        facts: Triples of ids.
-        plan: What :func:`resume_erasure` is to do with the releases.
-    """
-    with store.transaction() as connection:
-        conditions: list[tuple[str, tuple[int, ...]]] = [("(head = ? OR tail = ?)", (one, one)) for one in entities]
-        conditions += [("head = ? AND rel = ? AND tail = ?", (head, rel, tail)) for head, rel, tail in facts]
-        for where, values in conditions:
-            touched = 'id IN (SELECT "update" FROM changes WHERE '
-            # Sources are names of files that people choose; hashes could confirm a guess of the content.
-            connection.execute(f"UPDATE updates SET hash = NULL, source = '' WHERE {touched}{where})", values)
-            counted = "SELECT rel, {side}, count(*) FROM facts WHERE " + where + " GROUP BY rel, {side}"
-            for number, side in enumerate(("head", "tail")):
-                for rel, entity, count in connection.execute(counted.format(side=side), values).fetchall():
-                    sql = "UPDATE members SET facts = facts - ? WHERE rel = ? AND side = ? AND entity = ?"
-                    connection.execute(sql, (count, rel, number, entity))
-            for table in ("facts", "versions", "changes"):
-                connection.execute(f"DELETE FROM {table} WHERE {where}", values)
-        connection.execute("DELETE FROM members WHERE facts <= 0")
-        connection.executemany("DELETE FROM aliases WHERE kind = 'entity' AND id = ?", [(one,) for one in entities])
-        connection.executemany("UPDATE entities SET name = NULL WHERE id = ?", [(one,) for one in entities])
-        # A new revision: a reader's cached durations are of another one.
-        store.begin_revision("erasure")
-        if plan is not None:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES ('erasing', ?)", (json.dumps(plan),))
+def erase_from_store(store: FactStore, ids: Ids) -> None:
+    """Removes an entity or a fact from the store, in the running transaction. A name becomes a tombstone; its id stays
+    taken."""
+    run, is_entity = store.connection.execute, len(ids) == 1
+    where = "(head = ?1 OR tail = ?1)" if is_entity else "head = ? AND rel = ? AND tail = ?"
+    # Sources are names of files that people choose; hashes could confirm a guess of the content.
+    updates = f'SELECT "update" FROM changes WHERE {where}'
+    run(f"UPDATE updates SET hash = NULL, source = '' WHERE id IN ({updates})", ids)
+    for number, side in enumerate(("head", "tail")):
+        counted = run(f"SELECT count(*), rel, {side} FROM facts WHERE {where} GROUP BY rel, {side}", ids).fetchall()
+        sql = f"UPDATE members SET facts = facts - ? WHERE rel = ? AND entity = ? AND side = {number}"
+        store.connection.executemany(sql, counted)
+    run("DELETE FROM members WHERE facts <= 0")
+    for table in ("facts", "versions", "changes"):
+        run(f"DELETE FROM {table} WHERE {where}", ids)
+    if is_entity:
+        run("DELETE FROM aliases WHERE kind = 'entity' AND id = ?", ids)
+        run("UPDATE entities SET name = NULL WHERE id = ?", ids)
+    begin_revision(store, "erasure")
 
 
-def resume_erasure(folder: GraphFolder) -> bool:
-    """Finishes an erasure: rewrites the releases, then compacts the store.
-
-    Args:
-        folder: The graph, opened for writing.
-
-    Returns:
-        Whether there was one to finish.
-    """
-    found = folder.store.connection.execute("SELECT value FROM meta WHERE key = 'erasing'").fetchone()
+def resume_erasure(folder: GraphFolder) -> None:
+    """Finishes an erasure, if there is one: rewrites the releases, then compacts the store."""
+    store = folder.store
+    found = store.connection.execute("SELECT value FROM meta WHERE key = 'erasing'").fetchone()
     if found is None:
-        return False
+        return
     try:
         plan = json.loads(found[0])
         names = [str(name) for name in plan["names"]]
@@ -110,21 +87,20 @@ def resume_erasure(folder: GraphFolder) -> bool:
             for table, (index, values) in plan["rows"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"'{folder.store.path}' is damaged: it has no plan of the erasure ({error!r})") from None
+        raise StoreError(f"'{store.path}' is damaged: it has no plan of the erasure ({error!r})") from None
     shutil.rmtree(folder.path / "releases" / "rejected", ignore_errors=True)
     (folder.path / "history.html").unlink(missing_ok=True)  # it names entities; `report` writes it again
     for number in folder.releases.numbers():
-        _rewrite_release(folder, number, rows, names)
-    with folder.store.transaction() as connection:
+        _rewrite_release(folder.releases, number, rows, names)
+    with store.transaction() as connection:
         for number, metrics in connection.execute("SELECT number, metrics FROM releases").fetchall():
             text = json.dumps(_cleared(json.loads(metrics), names))
             connection.execute("UPDATE releases SET metrics = ? WHERE number = ?", (text, number))
         # From here on only the compaction is left to do, and the names are no longer needed.
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'erasing'", (json.dumps({"rows": {}, "names": []}),))
-    _compact(folder.store)
-    folder.store.connection.execute("DELETE FROM meta WHERE key = 'erasing'")
+        set_value(store, "erasing", json.dumps({"rows": {}, "names": []}))
+    _compact(store)
+    store.connection.execute("DELETE FROM meta WHERE key = 'erasing'")
     folder.releases.clean(set(folder.releases.numbers()))
-    return True
 
 
 def _compact(store: FactStore) -> None:
@@ -136,24 +112,19 @@ def _compact(store: FactStore) -> None:
             raise StoreError(f"'{store.path}' is being read; close its readers and finish the erasure")
 
 
-def _rewrite_release(folder: GraphFolder, number: int, rows: Rows, names: Sequence[str]) -> None:
-    place = folder.releases.folder(number)
-    manifest = folder.releases.manifest(number)
-    folder.releases.verify(number)
-    files: dict[str, dict[str, Any]] = {}
-    for old in manifest.files:
-        parts = read_tensors(place / old)
-        changed = [_set_rows(parts, table, index, values) for table, (index, values) in rows.items()]
-        if not any(changed):
-            files[old] = manifest.files[old]
-            continue
+def _rewrite_release(releases: ReleaseFolder, number: int, rows: Rows, names: Sequence[str]) -> None:
+    place, release = releases.folder(number), releases.manifest(number)
+    parts = read_parts(place, release)
+    files = release.files
+    changed = [_set_rows(parts, table, index, values) for table, (index, values) in rows.items()]
+    if any(changed):
         name = f"tables-{secrets.token_hex(4)}.safetensors"
-        files[name] = write_tensors(place / name, parts)
-    metrics, calibration = _cleared(manifest.metrics, names), _cleared(manifest.calibration, names)
-    new = replace(manifest, files=files, metrics=metrics, calibration=calibration)
-    if new != manifest:
+        files = {name: write_tensors(place / name, parts)}
+    metrics, calibration = _cleared(release.metrics, names), _cleared(release.calibration, names)
+    new = replace(release, files=files, metrics=metrics, calibration=calibration)
+    if new != release:
         new.write(place)  # the moment at which the release is the new one
-    for old in set(manifest.files) - set(files):
+    for old in set(release.files) - set(files):
         os.unlink(place / old)
 
 
@@ -166,8 +137,7 @@ def _set_rows(parts: dict[str, Tensor], table: str, index: Tensor, values: Tenso
     held = parts.get(f"{table}.index")
     if held is None:
         return False
-    matches = held[:, None] == index[None, :]  # [rows of the file, rows to set]
-    where, which = matches.nonzero(as_tuple=True)
+    where, which = (held[:, None] == index).nonzero(as_tuple=True)
     rows = parts[f"{table}.rows"]
     rows[where] = values[which].to(rows.dtype)
     return bool(len(where))
@@ -184,14 +154,8 @@ def _cleared(value: Any, names: Sequence[str]) -> Any:
 
 
 def audit_bytes(folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Files of a folder in which a name occurs, in any byte.
-
-    The name is searched for in UTF-8, UTF-16, and escaped as in JSON and HTML. Very short names may occur by chance.
-
-    Args:
-        folder: The folder.
-        name: The name.
-    """
+    """Files of a folder in which a name occurs, in any byte: in UTF-8, UTF-16, or escaped as in JSON and HTML. Very
+    short names may occur by chance."""
     if not name:
         raise ValueError("name must not be empty")
     escaped = json.dumps(name)[1:-1]

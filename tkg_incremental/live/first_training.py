@@ -69,7 +69,7 @@ def measure_first(
         begin: When the work began, as of :func:`time.perf_counter`.
     """
     clock, sample = graph.pending_clock, some_quads(current, graph.gate.sample, graph.settings.seed)
-    kept = Questions(sample, graph.folder.store, clock, model.encoder.static_entities).share_first(model)
+    kept = Questions(sample, graph.folder.store, clock, model.static_entities).share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model))
     about = {"reason": "training", "facts": graph.folder.store.num_facts, "seconds": clock_time.perf_counter() - begin}
     return write_candidate(graph.folder, model, None, report, calibration, clock.now, about), report
@@ -90,5 +90,5 @@ def _calibrate(graph: ServedGraph, model: TKGModel, everything: Timeline, clock:
         for table in (timeline.observed, timeline.val)
     )
     # Facts that were left out are not known to this engine.
-    engine = graph.make_engine(model, clock, facts=TensorFacts(facts[~held_out], clock.num_steps))
+    engine = graph.make_engine(model, clock, facts=TensorFacts(facts[~held_out], clock.num_steps, is_complete=True))
     return fit_calibration(engine, timeline, train, val, generator)

@@ -6,27 +6,23 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from torch import Tensor
 
 from tkg_incremental.live.erase import resume_erasure
-from tkg_incremental.live.manifest import Manifest
-from tkg_incremental.live.releases import COMPACT_SHARE, ReleaseFolder
-from tkg_incremental.live.retention import ReleaseSettings, prune_releases
-from tkg_incremental.live.settings import read_settings, write_settings
+from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.releases import ReleaseFolder
+from tkg_incremental.live.settings import KEEP, read_keep, read_settings, write_settings
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.storage import atomic_write
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-__all__ = ["GraphFolder", "GraphFolderError", "GraphLockedError"]
 
 
 class GraphFolderError(Exception):
@@ -47,53 +43,49 @@ class GraphFolder:
     Args:
         path: The folder.
         write: Take the writer lock. Readers need no lock and never wait.
-        compact_share: See :class:`ReleaseFolder`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], write: bool = False, compact_share: float = COMPACT_SHARE) -> None:
+    def __init__(self, path: str | os.PathLike[str], write: bool = False) -> None:
         self.path = Path(path)
         if not (self.path / "graph.toml").is_file() or not (self.path / "facts.db").is_file():
             raise GraphFolderError(f"'{self.path}' holds no graph (graph.toml and facts.db are expected)")
         self._lock: FileLock | None = None
         if write:
-            self.lock()
+            self._take_lock()
         try:
             self.settings = read_settings(self.path / "graph.toml")
             self.store = FactStore(self.path / "facts.db")
-            self.keep = ReleaseSettings.from_table(self.settings.get("releases", {})).keep
-            self.releases = ReleaseFolder(self.path, compact_share, self.keep or None)
-            self._recover_if_needed()
+            self.releases = ReleaseFolder(self.path, read_keep(self.settings.get("releases", {})))
+            if write:
+                self.recover()
+            elif self.store.release != self.releases.current():
+                # If a writer is about to bring them together, the store's release answers until then.
+                with suppress(GraphLockedError, OSError), self.writing():
+                    pass
         except BaseException:
-            self.unlock()
+            self._give_up_lock()
             raise
 
     @classmethod
     def create(
         cls, path: str | os.PathLike[str], unit: str, settings: Mapping[str, Mapping[str, Any]] | None = None
     ) -> GraphFolder:
-        """Creates the folder of a graph without facts and opens it for writing.
-
-        Args:
-            path: The folder; must be empty or missing.
-            unit: Unit of time.
-            settings: Tables of ``graph.toml``.
-        """
+        """Creates the folder of a graph without facts, which must be empty or missing, and opens it for writing.
+        ``settings`` are tables of ``graph.toml``."""
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise GraphFolderError(f"'{path}' must be empty or missing")
         (path / "releases").mkdir(parents=True)
         FactStore.create(path / "facts.db", unit).close()
-        tables = {name: dict(table) for name, table in (settings or {}).items()}
+        tables = dict(settings or {})
         tables = {"graph": {"unit": unit, **tables.pop("graph", {})}, **tables}
-        write_settings(path / "graph.toml", {**tables, "releases": tables.get("releases", asdict(ReleaseSettings()))})
+        write_settings(path / "graph.toml", {**tables, "releases": tables.get("releases", {"keep": KEEP})})
         return cls(path, write=True)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -102,23 +94,29 @@ class GraphFolder:
     def close(self) -> None:
         """Closes the store and gives up the lock."""
         self.store.close()
-        self.unlock()
-
-    # -- one writer at a time
+        self._give_up_lock()
 
     @property
     def is_writer(self) -> bool:
         """Whether this object has the writer lock."""
         return self._lock is not None
 
-    def lock(self) -> None:
-        """Takes the writer lock. The operating system releases that of a process that has died.
-
-        Raises:
-            GraphLockedError: If another process has it.
-        """
-        if self._lock is not None:
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Takes the writer lock for a block, if it is not held already, and finishes what a killed writer has left. A
+        :class:`GraphLockedError` says that another process has it."""
+        if self.is_writer:
+            yield
             return
+        self._take_lock()
+        try:
+            self.recover()
+            yield
+        finally:
+            self._give_up_lock()
+
+    def _take_lock(self) -> None:
+        # The operating system releases the lock of a process that has died.
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(timeout=0)
@@ -136,36 +134,11 @@ class GraphFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return "another process"  # that has just taken or given up the lock
 
-    def unlock(self) -> None:
-        """Gives up the writer lock."""
+    def _give_up_lock(self) -> None:
         if self._lock is not None:
             (self.path / ".writer.json").unlink(missing_ok=True)
             self._lock.release()
             self._lock = None
-
-    # -- the commit protocol
-
-    def commit(
-        self,
-        tables: Mapping[str, Tensor],
-        changed: Mapping[str, Tensor] | None,
-        *,
-        clock: int,
-        updates: Sequence[int] | None = None,
-        **about: Any,
-    ) -> Manifest:
-        """Releases tables together with the pending updates.
-
-        Args:
-            tables: All tables, whole.
-            changed: For each table the rows that changed; ``None`` writes all tables.
-            clock: The last step they have learnt.
-            updates: Ids of the updates they have learnt; by default all pending ones.
-            **about: ``metrics``, ``vocabulary`` and ``calibration`` of the manifest.
-        """
-        manifest = self.write_candidate(tables, changed, clock=clock, updates=updates, **about)
-        self.release(manifest.number)
-        return manifest
 
     def write_candidate(
         self,
@@ -175,87 +148,64 @@ class GraphFolder:
         clock: int,
         updates: Sequence[int] | None = None,
         **about: Any,
-    ) -> Manifest:
-        """Writes a release that is not current yet. Arguments as of :meth:`commit`."""
-        self._must_write()
-        if updates is None:
-            updates = [update.id for update in self.store.updates("pending")]
-        number = max(self.releases.next_number(), max((r.number for r in self.store.releases()), default=-1) + 1)
-        parent = self.releases.current()
-        return self.releases.write_release(number, tables, changed, parent, clock=clock, updates=updates, **about)
-
-    def release(self, number: int) -> None:
-        """Makes a release the current one: a new one, or an older one to roll back to. Then removes the releases
-        that are no longer kept.
+    ) -> Release:
+        """Writes tables as a release that is not current yet.
 
         Args:
-            number: Number of the release.
+            tables: All tables, whole.
+            changed: For each table the rows that changed; ``None`` writes all tables.
+            clock: The last step they have learnt.
+            updates: Ids of the updates they have learnt; by default all pending ones.
+            **about: ``metrics``, ``vocabulary`` and ``calibration`` of the :class:`Release`.
         """
-        self._must_write()
+        self.must_write()
+        if updates is None:
+            updates = [update.id for update in self.store.updates("pending")]
+        number = max([-1, *self.releases.numbers(), *self._known()]) + 1
+        about |= {"clock": clock, "updates": tuple(updates)}
+        return self.releases.write_release(number, tables, changed, self.releases.current(), **about)
+
+    def release(self, number: int) -> None:
+        """Makes a release the current one: a new one, or an older one to roll back to. Then removes the releases that
+        are no longer kept."""
+        self.must_write()
         self.check_present(number)
         chain = self.releases.chain(number, self._known())
         self.releases.set_current(number)  # the commit point
-        self.store.sync([manifest.record for manifest in chain])
-        prune_releases(self.releases, self.keep)
-
-    rollback = release
+        self.store.sync(chain)
+        self.releases.prune()
 
     def pruned(self) -> list[int]:
         """Releases that have been current and are no longer on disk, oldest first."""
         return sorted(self._known() - set(self.releases.numbers()))
 
     def check_present(self, number: int) -> None:
-        """Refuses a release that is unknown or no longer on disk.
-
-        Args:
-            number: Number of the release.
-        """
+        """Refuses a release that is unknown or no longer on disk."""
         present = self.releases.numbers()
-        if number in present:
-            return
-        if number in self._known():
+        if number in self._known() - set(present):
+            left = f"the oldest one that is left is {min(present, default=None)}"
             raise ValueError(
-                f"release {number} was removed: [releases] of graph.toml keeps {self.keep}; the oldest one that is "
-                f"left is {min(present, default=None)}"
+                f"release {number} was removed: [releases] of graph.toml keeps {self.releases.keep}; {left}"
             )
-        raise ValueError(f"release must be one of {', '.join(map(str, present))} (got {number})")
+        if number not in present:
+            raise ValueError(f"release must be one of {', '.join(map(str, present))} (got {number})")
 
-    def recover(self) -> list[Path]:
-        """Brings the store to the current release, finishes an erasure, and removes what a killed writer has left.
-
-        Returns:
-            What was removed.
-        """
-        self._must_write()
+    def recover(self) -> None:
+        """Brings the store to the current release, finishes an erasure, and removes what a killed writer has left."""
+        self.must_write()
         current = self.releases.current()
         if current is None and self.store.release is not None:  # the file was lost
             self.releases.set_current(self.store.release)
         elif current is not None and current != self.store.release:
-            self.store.sync([manifest.record for manifest in self.releases.chain(current, self._known())])
+            self.store.sync(self.releases.chain(current, self._known()))
         resume_erasure(self)
-        return self.releases.clean(self._known())
+        self.releases.clean(self._known())
 
     def _known(self) -> set[int]:
         """Releases that the store knows: those that have been current."""
         return {release.number for release in self.store.releases()}
 
-    def _recover_if_needed(self) -> None:
-        if self.is_writer:
-            self.recover()
-        elif self.store.release != self.releases.current():
-            try:
-                self.lock()
-            except (GraphLockedError, OSError):
-                return  # a writer is about to bring them together; until then the store's release answers
-            try:
-                self.recover()
-            finally:
-                self.unlock()
-
-    def answering(self) -> int | None:
-        """The release whose facts the store has now: the current one, except for the moment of a commit."""
-        return self.store.release
-
-    def _must_write(self) -> None:
+    def must_write(self) -> None:
+        """Refuses to go on without the writer lock."""
         if not self.is_writer:
             raise GraphFolderError(f"'{self.path}' was opened for reading (open it with write=True)")

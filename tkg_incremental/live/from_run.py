@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time as clock_time
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,10 +12,11 @@ import numpy as np
 import torch
 
 from tkg_incremental.data.catalog import Catalog
+from tkg_incremental.live.facts import Ints
 from tkg_incremental.live.first_training import measure_first
 from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.importing import import_arrays
+from tkg_incremental.live.importing import NamedFacts, import_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.records import OPEN
 from tkg_incremental.live.serving import ServedGraph
@@ -28,21 +28,9 @@ from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL
 
 
 def import_run(
-    path: str | os.PathLike[str],
-    run: str | os.PathLike[str],
-    settings: LiveSettings,
-    gate: GateSettings,
-    open_graph: Callable[..., ServedGraph],
+    path: str | os.PathLike[str], run: str | os.PathLike[str], settings: LiveSettings, gate: GateSettings
 ) -> None:
-    """Creates the folder of a graph with the facts, names and model of a run.
-
-    Args:
-        path: The folder; must be empty or missing.
-        run: The folder of the run, or its ``model.pt``.
-        settings: How updates learn.
-        gate: What an update must reach.
-        open_graph: Opens the folder.
-    """
+    """Creates the folder of a graph with the facts, names and model of a run, which is its folder or ``model.pt``."""
     begin, run = clock_time.perf_counter(), Path(run)
     model = load_model(run / "model.pt" if run.is_dir() else run)
     catalog = model.catalog
@@ -60,14 +48,13 @@ def import_run(
         "gate": asdict(gate),
     }
     with GraphFolder.create(path, catalog.axis.unit, about) as folder:
-        head, rel, tail, valid_from, valid_to = _facts_of(catalog, last)
         names = catalog.entities.names, catalog.relations.names
-        import_arrays(folder.store, *names, head, rel, tail, valid_from, valid_to, clock=instants.stop - 1)
-        folder.store.add_aliases({a: catalog.entities[catalog.entities.index(a)] for a in catalog.entities.aliases})
-        of_relations = {a: catalog.relations[catalog.relations.index(a)] for a in catalog.relations.aliases}
-        folder.store.add_aliases(of_relations, "relation")
+        named = NamedFacts(catalog.axis.unit, "as in the run", *names, _facts_of(catalog, last))
+        import_facts(folder.store, named, clock=instants.stop - 1)
+        for own, known in ((folder.store.entities, catalog.entities), (folder.store.relations, catalog.relations)):
+            own.add_aliases({alias: known[known.index(alias)] for alias in known.aliases})
     calibration = AnswerCalibration.from_dict(catalog.calibration) if catalog.calibration else None
-    with open_graph(path, write=True) as graph:
+    with ServedGraph(path, write=True) as graph:
         store, clock = graph.folder.store, graph.clock
         current = whole_timeline(store, clock).observed.at(clock.num_steps - 1)
         number, _ = measure_first(graph, made, current, calibration, begin)
@@ -83,25 +70,24 @@ def _settings_of(model: TKGModel, settings: LiveSettings) -> LiveSettings:
 
 def _with_steps(model: TKGModel, steps: torch.Tensor, settings: LiveSettings) -> TKGModel:
     """The model with other steps: step i is that of ``steps[i]``."""
-    encoder = model.encoder
-    if "time" not in encoder.axes.values() and not torch.equal(steps, torch.arange(len(steps))):
+    if "time" not in model.axes.values() and not torch.equal(steps, torch.arange(len(steps))):
         raise ValueError(
             f"{type(model).__name__} computes vectors from the numbers of steps, so that only a run with one step per "
             "instant can become a live graph; train TNTComplEx or HyTE on it, or create the graph from the facts"
         )
-    relations = encoder.sizes["relation"] // (1 + model.reciprocal)
-    made = settings.make_model(encoder.sizes["entity"], relations, len(steps))
+    relations = model.sizes["relation"] // (1 + model.reciprocal)
+    made = settings.make_model(model.sizes["entity"], relations, len(steps))
     with torch.no_grad():
-        for name, table in made.encoder.tables().items():
-            old = encoder.tables()[name]
-            table.copy_(old[steps] if encoder.axes[name] == "time" else old)
+        for name, table in made.tables().items():
+            old = model.tables()[name]
+            table.copy_(old[steps] if model.axes[name] == "time" else old)
     return made.eval()
 
 
-def _facts_of(catalog: Catalog, last: int) -> list[np.ndarray]:
-    """Train facts until a step as half-open intervals of instants. A fact that holds at the step has no end."""
+def _facts_of(catalog: Catalog, last: int) -> Ints:
+    """``[5, n]`` train facts until a step as half-open intervals of instants. Those that hold at the step are open."""
     facts = catalog.facts[catalog.facts[:, FIRST] <= last].long().numpy()
     starts, ends = (np.fromiter(instants, np.int64) for instants in (catalog.axis.first, catalog.axis.last))
     is_open = facts[:, LAST] >= last
     valid_to = np.where(is_open, OPEN, ends[np.minimum(facts[:, LAST], last)] + 1)
-    return [*(facts[:, column] for column in (HEAD, REL, TAIL)), starts[facts[:, FIRST]], valid_to]
+    return np.stack([*(facts[:, column] for column in (HEAD, REL, TAIL)), starts[facts[:, FIRST]], valid_to])

@@ -11,30 +11,20 @@ from dataclasses import asdict
 from typing import Any
 
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live.changes import Validation
+from tkg_incremental.live import proposals
+from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.first_training import train_first
 from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.importing import import_arrays
+from tkg_incremental.live.importing import import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.proposals import (
-    check_date,
-    count_changes,
-    date_changes,
-    is_dated,
-    read_changes,
-    validate_changes,
-)
-from tkg_incremental.live.reading import read_named_facts
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.updating import learn_pending
-
-__all__ = ["LiveGraph"]
 
 
 class LiveGraph(ServedGraph):
@@ -76,15 +66,15 @@ class LiveGraph(ServedGraph):
         """
         found = read_named_facts(facts, unit, read)
         about = {
-            "graph": {"first": int(found.valid_from.min()), "unit_reason": found.unit_reason},
+            "graph": {"first": int(found.facts[3].min()), "unit_reason": found.unit_reason},
             **(settings or LiveSettings()).to_tables(),
             "gate": asdict(gate or GateSettings()),
         }
         folder = GraphFolder.create(path, found.unit, about)
         try:
             with folder:
-                import_arrays(folder.store, found.entities, found.relations, *found[4:])
-                folder.store.add_aliases(aliases or {})
+                import_facts(folder.store, found)
+                folder.store.entities.add_aliases(aliases or {})
         except BaseException:
             shutil.rmtree(folder.path)  # so that the next try finds no half of a graph
             raise
@@ -109,14 +99,12 @@ class LiveGraph(ServedGraph):
             settings: How updates learn; the model is that of the run.
             gate: What an update must reach.
         """
-        import_run(path, run, settings or LiveSettings(), gate or GateSettings(), cls)
+        import_run(path, run, settings or LiveSettings(), gate or GateSettings())
         return cls(path)
 
     def train(self, calibrate: bool = True) -> UpdateReport:
-        """Trains a model on all facts, pending changes included, and makes it the current release.
-
-        With ``calibrate``, some facts are first left out to fit probabilities on; then all facts are learnt.
-        """
+        """Trains a model on all facts, pending changes included, and makes it the current release. With ``calibrate``,
+        some facts are first left out to fit probabilities on; then all facts are learnt."""
         with self._writing():
             return train_first(self, calibrate)
 
@@ -128,6 +116,7 @@ class LiveGraph(ServedGraph):
         ended: Iterable[tuple[Any, ...]] = (),
         retracted: Iterable[tuple[Any, ...]] = (),
         full: Any = None,
+        read: ReadOptions | None = None,
         at: Any = None,
         dry_run: bool = False,
         force: bool = False,
@@ -144,6 +133,7 @@ class LiveGraph(ServedGraph):
             ended: Facts that no longer hold from ``at`` on.
             retracted: Facts that were never true.
             full: A new full export instead of changes: the differences are the changes.
+            read: How the full export is read; its columns may have names of their own.
             at: When changes without a date of their own take effect; by default the step after the last one.
             dry_run: Only validate.
             force: Release even if the gate refuses, as long as all numbers are finite.
@@ -154,45 +144,38 @@ class LiveGraph(ServedGraph):
             self.released()
             self._check_clock()
             store, last = self.folder.store, self.pending_clock
-            when = last.now + 1 if at is None else check_date(last, at, self.show)
+            when = last.now + 1 if at is None else proposals.check_date(last, at, self.show)
             given = {"add": added, "end": ended, "retract": retracted}
-            found = read_changes(store, self.clock, changes, given, full, when)
+            found = proposals.read_changes(store, self.clock, changes, given, full, when, read)
             # Changes without a date are the same changes whenever they are applied, as far as they still fit.
-            key = (found if at is None else date_changes(found, when)).content_hash
+            key = (found if at is None else proposals.date_changes(found, when)).content_hash
             seen = store.find_update(key) if len(found) else None
             is_retry = seen is not None and seen.state == "pending"
             if seen is not None and is_retry:
-                validation = Validation(store.changes(seen.id))
+                validation = ChangeSet(store.changes(seen.id))
             else:
-                validation = validate_changes(
-                    store, self.clock, date_changes(found, when), max(last.now, when), self.show
-                )
-            counts = count_changes(validation.accepted)
+                dated = proposals.date_changes(found, when)
+                validation = proposals.validate_changes(store, self.clock, dated, max(last.now, when), self.show)
+            counts = proposals.count_changes(validation.changes)
             rejected = tuple(validation.rejected)
             is_same = seen is not None and seen.state == "applied"
-            if is_same and (at is not None or is_dated(found) or not validation.accepted):
+            if is_same and (at is not None or proposals.is_dated(found) or not validation.changes):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
             if dry_run:
                 return UpdateReport("valid", self.current, rejected=rejected, **counts)
-            if not is_retry and (validation.accepted or at is not None or not store.updates("pending")):
-                dates = [change.at for change in validation.accepted if change.at is not None]
-                moved = [when] if at is not None or not validation.accepted else []
-                store.record(
-                    validation.accepted, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200]
-                )
+            if not is_retry and (validation.changes or at is not None or not store.updates("pending")):
+                dates = [change.at for change in validation.changes if change.at is not None]
+                moved = [when] if at is not None or not validation.changes else []
+                store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
             report = learn_pending(self, force, begin)
         extra = {"rejected": rejected, "notes": tuple(validation.notes), **counts}
         return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})
 
     def rollback(self, number: int) -> None:
-        """Makes an earlier release answer again. Pending changes are discarded.
-
-        Args:
-            number: Number of a release that is still on disk, see ``[releases]`` in ``graph.toml``. The current one
-                discards the pending changes and nothing else.
-        """
+        """Makes a release that is still on disk answer again, see ``[releases]`` in ``graph.toml``. Pending changes are
+        discarded; with the number of the current release, nothing else happens."""
         with self._writing():
             self.folder.check_present(number)
             self.folder.releases.verify(number)
@@ -215,40 +198,30 @@ class LiveGraph(ServedGraph):
         if len(names) not in (1, 3):
             raise ValueError(f"erase takes one name or head, relation and tail (got {len(names)} names)")
         with self._writing():
-            store = self.folder.store
-            ends = [names[0]] if len(names) == 1 else [names[0], names[2]]
-            found = [store.entity_id(name) for name in ends]
-            relation = store.relation_id(names[1]) if len(names) == 3 else 0
-            if None in found:
-                raise KeyError(f"no entity is called {ends[found.index(None)]!r}")
-            if relation is None:
-                raise KeyError(f"no relation is called {names[1]!r}")
+            store, ids = self.folder.store, []
+            for place, name in enumerate(names):
+                known = store.relations if place == 1 else store.entities
+                found = known.find(name)
+                if found is None:
+                    raise KeyError(f"no {known.kind} is called {name!r}")
+                ids.append(found)
             if self.current is not None:
                 self._check_clock()
-            ids = [entity for entity in found if entity is not None]
-            rows, gone = new_rows(self, ids), store.all_names(ids[0])
+            touched, gone = set(ids[::2]), []
+            rows = new_rows(self, ids[::2])
             if len(ids) == 1:
-                facts = store.neighbours(ids[0])
-                touched = {end for fact in facts for end in (fact.head, fact.tail)} - {ids[0]}
-                erase_storage(self.folder, ids, (), rows)
-            else:
-                touched = set(ids)
-                erase_storage(self.folder, (), [(ids[0], relation, ids[1])], rows)
+                gone = store.entities.all_of(ids[0])
+                touched = {end for fact in store.neighbours(ids[0]) for end in (fact.head, fact.tail)} - touched
+            erase_storage(self.folder, tuple(ids), rows)
             self.forget()
             if rows:
                 relearn(self, touched)
-        if len(ids) > 1:
-            return []
         return sorted({str(path) for name in gone for path in audit_bytes(self.folder.path, name)})
 
     def add_aliases(self, aliases: Mapping[str, str]) -> None:
-        """Gives entities further names: questions and changes may use them.
-
-        Args:
-            aliases: Aliases with the names they stand for, such as ``{"USA": "United States"}``.
-        """
+        """Gives entities further names, such as ``{"USA": "United States"}``: questions and changes may use them."""
         with self._writing():
-            self.folder.store.add_aliases(aliases)
+            self.folder.store.entities.add_aliases(aliases)
 
     def _check_clock(self) -> None:
         """Whether store and release agree on the last step: an update would be learnt at a wrong one."""
@@ -261,15 +234,9 @@ class LiveGraph(ServedGraph):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Takes the writer lock for a block, if it is not held already."""
-        is_writer = self.folder.is_writer
-        if not is_writer:
-            self.folder.lock()
+        """Takes the writer lock for a block. The next question opens its release again."""
         try:
-            if not is_writer:
-                self.folder.recover()
-            yield
+            with self.folder.writing():
+                yield
         finally:
             self.forget()
-            if not is_writer:
-                self.folder.unlock()

@@ -1,150 +1,129 @@
-"""Bulk import of facts into an empty store."""
+"""Facts of a file or data frame, and their import into an empty store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice, repeat
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import torch
 
+from tkg_incremental.data.intervals import merge_intervals
+from tkg_incremental.datasets.numbering import Numbering
+from tkg_incremental.datasets.options import ReadOptions
+from tkg_incremental.datasets.periods import END, START, read_periods
+from tkg_incremental.datasets.readers import Source
+from tkg_incremental.datasets.steps import check_outliers, unit_of
+from tkg_incremental.datasets.table import load_table
+from tkg_incremental.live.facts import Ints
 from tkg_incremental.live.records import OPEN
+from tkg_incremental.live.revisions import begin_revision, set_value
 from tkg_incremental.live.schema import StoreError, create_indices, drop_indices
 from tkg_incremental.live.store import FactStore
 
-__all__ = ["import_arrays", "import_facts"]
-
 CHUNK = 100_000
-Ints = NDArray[np.int64]
 
 
-def import_facts(
-    store: FactStore,
-    facts: Iterable[tuple[str, str, str, int, int | None]],
-    clock: int | None = None,
-) -> int:
-    """Imports facts with names.
+class NamedFacts(NamedTuple):
+    """Facts and the names behind their ids.
 
     Args:
-        store: A store without facts.
-        facts: Head, relation, tail, first instant and first instant at which the fact no longer holds (or ``None``).
-        clock: The last step of the graph; by default the last instant that occurs.
-
-    Returns:
-        The number of facts (intervals) stored.
+        unit: Unit of time.
+        unit_reason: Why it was chosen.
+        entities: Names of the entities by id.
+        relations: Names of the relations by id.
+        facts: ``[5, n]`` head, rel, tail, valid_from and valid_to. Intervals are half-open, in instants of ``unit``,
+            with :data:`OPEN` for an open end.
     """
-    entities: dict[str, int] = {}
-    relations: dict[str, int] = {}
-    parts: list[Ints] = []
-    source = iter(facts)
-    while chunk := list(islice(source, CHUNK)):
-        rows = np.empty((5, len(chunk)), np.int64)
-        heads, rels, tails, starts, ends = zip(*chunk, strict=True)
-        for row, names, ids in ((0, heads, entities), (1, rels, relations), (2, tails, entities)):
-            rows[row] = [ids.setdefault(name, len(ids)) for name in names]
-        rows[3] = starts
-        rows[4] = [OPEN if end is None else end for end in ends]
-        parts.append(rows)
-    columns = np.concatenate(parts, axis=1) if parts else np.empty((5, 0), np.int64)
-    del parts
-    head, rel, tail, valid_from, valid_to = columns
-    return import_arrays(store, list(entities), list(relations), head, rel, tail, valid_from, valid_to, clock)
+
+    unit: str
+    unit_reason: str
+    entities: list[str]
+    relations: list[str]
+    facts: Ints
+
+    def rows(self) -> list[tuple[str, str, str, int, int | None]]:
+        """The facts with names, as :meth:`ChangeSet.from_full_export` takes them."""
+        return [
+            (self.entities[h], self.relations[r], self.entities[t], a, None if b == OPEN else b)
+            for h, r, t, a, b in self.facts.T.tolist()
+        ]
 
 
-def import_arrays(
-    store: FactStore,
-    entities: Sequence[str],
-    relations: Sequence[str],
-    head: ArrayLike,
-    rel: ArrayLike,
-    tail: ArrayLike,
-    valid_from: ArrayLike,
-    valid_to: ArrayLike,
-    clock: int | None = None,
-) -> int:
-    """Imports facts with ids, in one transaction.
+def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | None = None) -> NamedFacts:
+    """Reads facts for a live graph from a CSV, TSV, JSON lines or Parquet file, or a data frame. The unit ``"auto"`` is
+    chosen from the dates."""
+    options = options or ReadOptions()
+    table = load_table(source, options.columns, options.delimiter)
+    periods = read_periods(table, unit, options.dayfirst, options.date_format)
+    asked = unit
+    unit, reason = unit_of([periods], None, asked, options, as_written=True)
+    if unit == "index" != asked:  # numbers that were read as years
+        periods = read_periods(table, unit)
+    if options.outliers == "error":
+        check_outliers([periods])
+    start, end = (times.numpy() for times in periods.instants(unit))
+    bounded = np.concatenate([start[start != START], end[end != END]])
+    entities, relations = Numbering("entity"), Numbering("relation")
+    head, tail = entities.index_columns(table, table.head, table.tail)
+    (rel,) = relations.index_columns(table, table.rel)
+    # A fact without a start holds from the first instant that occurs.
+    valid_from = np.where(start == START, bounded.min(), start)
+    facts = np.stack([head.numpy(), rel.numpy(), tail.numpy(), valid_from, np.where(end == END, OPEN, end + 1)])
+    return NamedFacts(unit, reason, entities.names, relations.names, facts)
+
+
+def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) -> int:
+    """Imports facts into an empty store, in one transaction, and returns their number.
 
     Overlapping intervals of one triple are merged. Facts get ids in the order of head, relation, tail and beginning.
-
-    Args:
-        store: A store without facts.
-        entities: Names; position is the id.
-        relations: Names; position is the id.
-        head: Entity ids. Shape ``[num_facts]``, as for the following.
-        rel: Relation ids.
-        tail: Entity ids.
-        valid_from: First instants.
-        valid_to: First instants at which the facts no longer hold; :data:`OPEN` for an open end.
-        clock: The last step of the graph; by default the last instant that occurs.
-
-    Returns:
-        The number of facts (intervals) stored.
+    The clock is the last step of the graph; by default the last instant that occurs.
     """
-    columns = [np.ascontiguousarray(column, np.int64) for column in (head, rel, tail, valid_from, valid_to)]
-    if len({len(column) for column in columns}) != 1:
-        raise ValueError(f"columns must have one length (got {[len(column) for column in columns]})")
-    for name, column, size in zip(
-        ("head", "rel", "tail"), columns, (len(entities), len(relations), len(entities)), strict=False
-    ):
+    facts, entities = named.facts, named.entities
+    sizes = len(entities), len(named.relations), len(entities)
+    for name, column, size in zip(("head", "rel", "tail"), facts, sizes, strict=False):
         if len(column) and (column.min() < 0 or column.max() >= size):
             raise ValueError(f"{name} must be in 0..{size - 1} (got {column.min()}..{column.max()})")
-    if np.any(columns[4] <= columns[3]):
-        row = int(np.argmax(columns[4] <= columns[3]))
-        raise ValueError(f"fact {row} ends at {columns[4][row]}, which is not after its beginning at {columns[3][row]}")
+    for row in np.flatnonzero(facts[4] <= facts[3])[:1].tolist():
+        raise ValueError(f"fact {row} ends at {facts[4, row]}, which is not after its beginning at {facts[3, row]}")
     # Sorted rows halve the time that the indices take, and keep the facts of an entity on one page.
-    order = np.lexsort((columns[3], columns[2], columns[1], columns[0]))
-    columns = [column[order] for column in columns]
-    columns = _merged(columns)
-    if clock is None and len(columns[0]):
-        closed = columns[4][columns[4] != OPEN]
-        clock = max(int(columns[3].max()), int(closed.max()) - 1 if len(closed) else int(columns[3].max()))
+    facts = _merged(facts[:, np.lexsort(facts[3::-1])])
+    count = facts.shape[1]
     with store.transaction() as connection:
-        if connection.execute("SELECT EXISTS (SELECT 1 FROM facts), EXISTS (SELECT 1 FROM entities)").fetchone() != (
-            0,
-            0,
-        ):
+        if connection.execute("SELECT EXISTS (SELECT 1 FROM facts) + EXISTS (SELECT 1 FROM entities)").fetchone()[0]:
             raise StoreError(f"facts can be imported into an empty store only ('{store.path}' has some)")
-        revision = store.begin_revision("import")
+        revision = begin_revision(store, "import")
         drop_indices(connection)
-        for table, names in (("entities", entities), ("relations", relations)):
+        for table, names in (("entities", entities), ("relations", named.relations)):
             connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", enumerate(names))
-        count = len(columns[0])
         for low in range(0, count, CHUNK):
-            part = [column[low : low + CHUNK].tolist() for column in columns]
-            part[4] = [None if end == OPEN else end for end in part[4]]
-            rows = zip(range(low, min(low + CHUNK, count)), *part, repeat(revision), strict=False)
+            *part, ends = facts[:, low : low + CHUNK].tolist()
+            ends = [None if end == OPEN else end for end in ends]
+            rows = zip(range(low, low + len(ends)), *part, ends, repeat(revision), strict=False)
             connection.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         create_indices(connection)
-        for side, column in ((0, columns[0]), (1, columns[2])):
-            keys, counts = np.unique(columns[1] * len(entities) + column, return_counts=True)
-            for low in range(0, len(keys), CHUNK):
-                rels, members = np.divmod(keys[low : low + CHUNK], len(entities))
-                rows = zip(
-                    rels.tolist(), repeat(side), members.tolist(), counts[low : low + CHUNK].tolist(), strict=False
-                )
-                connection.executemany("INSERT INTO members VALUES (?, ?, ?, ?)", rows)
+        for side, column in enumerate(("head", "tail")):
+            counted = f"SELECT rel, {side}, {column}, count(*) FROM facts GROUP BY rel, {column}"
+            connection.execute(f"INSERT INTO members {counted}")
         if count:
-            connection.executemany(
-                "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-                [("first", int(columns[3].min())), ("last_fact", count - 1), ("clock", clock), ("facts", count)],
-            )
+            last = max(int(facts[3].max()), int(np.max(facts[4], where=facts[4] != OPEN, initial=-OPEN)) - 1)
+            values = {"first": int(facts[3].min()), "last_fact": count - 1, "clock": last if clock is None else clock}
+            for key, value in {**values, "facts": count}.items():
+                set_value(store, key, value)
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return count
 
 
-def _merged(columns: list[Ints]) -> list[Ints]:
-    """Merges overlapping intervals of one triple. The rows are sorted by triple and beginning."""
-    head, rel, tail, start, end = columns
-    same = (head[1:] == head[:-1]) & (rel[1:] == rel[:-1]) & (tail[1:] == tail[:-1])
-    if not same.any():
-        return columns
-    keep, end, last = np.ones(len(head), bool), end.copy(), -1
-    for row in (np.flatnonzero(same) + 1).tolist():
-        if last < 0 or not same[last:row].all():  # the first repetition of its triple
-            last = row - 1
-        if start[row] <= end[last]:
-            end[last] = max(end[last], end[row])
-            keep[row] = False
-        else:
-            last = row
-    return [column[keep] for column in (head, rel, tail, start, end)]
+def _merged(facts: Ints) -> Ints:
+    """Merges the intervals of one triple that overlap or touch. The columns are sorted by triple and beginning."""
+    is_same = (facts[:3, 1:] == facts[:3, :-1]).all(axis=0)
+    if not is_same.any():
+        return facts
+    key = np.concatenate([[0], np.cumsum(~is_same)])
+    # Places among all instants instead of instants, which may be large; even for beginnings, odd for ends.
+    instants, places = np.unique(facts[3:], return_inverse=True)
+    first, end = 2 * places.reshape(2, -1)
+    begins, last = merge_intervals(*map(torch.from_numpy, (key, first, end - 1)))
+    merged = facts[:, begins.numpy()]
+    merged[4] = instants[(last.numpy() + 1) // 2]
+    return merged

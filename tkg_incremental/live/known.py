@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tkg_incremental.answers.facts import Interval, mean_overlap
-from tkg_incremental.data.nearest import NameSearch
 from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.facts import FactTable, read_array
 from tkg_incremental.live.records import Fact
-from tkg_incremental.live.store import FactStore
 from tkg_incremental.ops.answers import Side
 
 # Facts of a relation that its usual number of answers is estimated from.
 _SAMPLE = 5_000
+# Stretches of ids that a sample of a type is taken from.
+_STRETCHES = 50
 
 
 class StoreFacts:
@@ -25,94 +27,87 @@ class StoreFacts:
         revision: The facts as they were recorded at a revision of the store; by default the present ones.
     """
 
-    def __init__(self, store: FactStore, clock: GraphClock, revision: int | None = None) -> None:
+    def __init__(self, store: FactTable, clock: GraphClock, revision: int | None = None) -> None:
         self._store, self._clock, self._revision = store, clock, revision
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
+        self._closed: dict[int, bool] = {}
 
-    def _interval(self, valid_from: int, valid_to: int | None) -> Interval:
-        last = None if valid_to is None or valid_to > self._clock.now else self._clock.step(valid_to - 1)
-        return Interval(self._clock.step(valid_from), last)
+    def _select(self, sql: str, *values: int, width: int = 1) -> Tensor:
+        return torch.from_numpy(read_array(self._store.connection.execute(sql, values), width))
+
+    def _interval(self, fact: Fact) -> Interval:
+        end, clock = fact.valid_to, self._clock
+        # A fact may begin after the last step.
+        first = max(fact.valid_from, clock.origin) - clock.origin
+        return Interval(first, None if end is None or end > clock.now else clock.step(end - 1))
+
+    def _answers(self, given: int, rel: int, side: Side, at: int | None = None) -> list[tuple[int, Fact]]:
+        """Entities on a side, with the facts."""
+        if side == "head":
+            return [(fact.head, fact) for fact in self._store.answers(None, rel, given, at, self._revision)]
+        return [(fact.tail, fact) for fact in self._store.answers(given, rel, None, at, self._revision)]
 
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
-        return [self._interval(*interval) for interval in self._store.intervals(head, rel, tail, self._revision)]
+        return [self._interval(fact) for fact in self._store.intervals(head, rel, tail, self._revision)]
 
     def known_answers(self, given: int, rel: int, side: Side, step: int) -> dict[int, Interval]:
-        head, tail = (None, given) if side == "head" else (given, None)
-        facts = self._store.answers(head, rel, tail, self._clock.origin + step, self._revision)
-        return {_end(fact, side): self._interval(fact.valid_from, fact.valid_to) for fact in facts}
+        found = self._answers(given, rel, side, self._clock.origin + step)
+        return {entity: self._interval(fact) for entity, fact in found}
 
-    def answers_ever(self, given: int, rel: int, side: Side) -> Tensor:
-        head, tail = (None, given) if side == "head" else (given, None)
-        facts = self._store.answers(head, rel, tail, revision=self._revision)
-        return torch.tensor(sorted({_end(fact, side) for fact in facts}), dtype=torch.long)
+    def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
+        found: dict[int, list[Interval]] = {}
+        for entity, fact in self._answers(given, rel, side):
+            found.setdefault(entity, []).append(self._interval(fact))
+        return found
+
+    def is_closed(self, rel: int) -> bool:
+        if rel not in self._closed:
+            spans = self._spans(rel, "head")
+            self._closed[rel] = bool((spans[:, 2] > spans[:, 1]).any())
+        return self._closed[rel]
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:
-            members = torch.from_numpy(self._store.type_members(rel, side, self._revision))
-            self._members[rel, side] = members.sort().values
+            if self._revision is None:
+                sql = f"SELECT entity FROM members WHERE rel = ? AND side = {int(side == 'tail')} ORDER BY entity"
+            else:  # reads all facts
+                source = self._store.source(self._revision)
+                sql = f"SELECT DISTINCT {side} FROM {source} WHERE rel = ? ORDER BY {side}"
+            self._members[rel, side] = self._select(sql, rel).flatten()
         return self._members[rel, side]
+
+    def some_members(self, rel: int, side: Side, size: int) -> Tensor:
+        """At most ``size`` of the present type members, in order: stretches of neighbouring ids at random places. They
+        are the same at each call, as far as the type has not changed between."""
+        kind = (rel, int(side == "tail"))
+        sql = "SELECT entity FROM members WHERE rel = ? AND side = ? AND entity >= ? ORDER BY entity LIMIT ?"
+        first = self._select(sql, *kind, 0, size + 1).flatten()
+        if len(first) <= size:
+            return first
+        # Places in a power of two, so that they stay where they are while ids are added; up to half of them are empty.
+        last = int(self._select("SELECT max(entity) FROM members WHERE rel = ? AND side = ?", *kind))
+        drawn = np.random.default_rng(kind).integers(0, 1 << last.bit_length(), 4 * _STRETCHES)
+        places, length = drawn[drawn <= last][:_STRETCHES].tolist(), -(-size // _STRETCHES)
+        return torch.unique(torch.cat([self._select(sql, *kind, at, length) for at in places]))[:size]
 
     def answers_per_query(self, rel: int, side: Side) -> float:
         if (rel, side) not in self._per_query:
-            given = "tail" if side == "head" else "head"
-            found = self._store.spans(rel, given, self._clock.now + 1, _SAMPLE, self._revision)
-            rows = torch.tensor(found, dtype=torch.long).view(-1, 3)
-            rows[:, 2] -= 1
-            self._per_query[rel, side] = mean_overlap(rows)
+            self._per_query[rel, side] = mean_overlap(self._spans(rel, "tail" if side == "head" else "head"))
         return self._per_query[rel, side]
+
+    def _spans(self, rel: int, side: Side) -> Tensor:
+        """``[n, 3]`` entity on ``side``, first and last instant of some facts of a relation."""
+        columns = f"{side}, valid_from, coalesce(valid_to, {self._clock.now + 1}) - 1"
+        if self._revision is None:
+            # By entities of the relation: there is no index of facts by relation alone.
+            source = f"members m CROSS JOIN facts f ON f.{side} = m.entity AND f.rel = m.rel"
+            where = f"m.rel = ? AND m.side = {int(side == 'tail')}"
+        else:
+            source, where = self._store.source(self._revision), "rel = ?"
+        return self._select(f"SELECT {columns} FROM {source} WHERE {where} LIMIT {_SAMPLE}", rel, width=3)
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:
         heads = {fact.rel for fact in self._store.neighbours(head, self._revision) if fact.head == head}
         tails = {fact.rel for fact in self._store.neighbours(tail, self._revision) if fact.tail == tail}
         return sorted(heads & tails)
-
-
-def _end(fact: Fact, side: Side) -> int:
-    return fact.head if side == "head" else fact.tail
-
-
-class StoreNames:
-    """Names of the store by id, looked up one at a time.
-
-    Args:
-        store: The fact store.
-        kind: ``"entity"`` or ``"relation"``.
-        size: Number of ids that the model has rows for. Names with later ids count as unknown.
-    """
-
-    def __init__(self, store: FactStore, kind: str, size: int | None = None) -> None:
-        self._store, self._kind = store, kind
-        self._size = 2**62 if size is None else size
-        self._id = store.entity_id if kind == "entity" else store.relation_id
-        self._names = store.entity_names if kind == "entity" else store.relation_names
-
-    def index(self, name: str | int) -> int:
-        if isinstance(name, int):
-            return name
-        found = self._id(name)
-        return found if found is not None and found < self._size else self._ignoring_case(name)
-
-    def _ignoring_case(self, name: str) -> int:
-        table = "entities" if self._kind == "entity" else "relations"
-        run = self._store.connection.execute
-        sql = (
-            f"SELECT id FROM {table} WHERE name = ? COLLATE NOCASE AND id < ? UNION "
-            "SELECT id FROM aliases WHERE alias = ? COLLATE NOCASE AND id < ? AND kind = ? LIMIT 2"
-        )
-        same = run(sql, (name, self._size, name, self._size, self._kind)).fetchall()
-        if len(same) == 1:
-            return int(same[0][0])
-        pattern = "%" + name.replace("%", "").replace("_", "") + "%"
-        near = run(
-            f"SELECT name FROM {table} WHERE name LIKE ? AND id < ? ORDER BY length(name) LIMIT 3",
-            (pattern, self._size),
-        ).fetchall()
-        if not near:  # no name contains it: a typo
-            names = run(f"SELECT name FROM {table} WHERE name IS NOT NULL AND id < ?", (self._size,)).fetchall()
-            near = [names[place] for place in NameSearch([row[0] for row in names]).nearest(name, 3)]
-        hint = f"; the nearest are {', '.join(repr(row[0]) for row in near)}" if near else ""
-        raise KeyError(f"no {self._kind} is called {name!r}{hint}")
-
-    def __getitem__(self, index: int) -> str:
-        return self._names([index])[0] or f"(erased {self._kind} {index})"

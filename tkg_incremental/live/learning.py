@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts
+from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
@@ -23,13 +24,12 @@ from tkg_incremental.strategies.context import TrainingContext
 from tkg_incremental.strategies.terms import Losses
 from tkg_incremental.strategies.views import has_no_answer
 from tkg_incremental.training.learner import StepLearner
+from tkg_incremental.training.settings import LearningSettings
 
 # Graphs with more entities than this are trained with sampled negatives instead of all entities.
 MAX_ONE_VS_ALL = 20_000
 # The same for updates, whose cost should follow the change.
 MAX_ONE_VS_ALL_UPDATE = 5_000
-# Updates of graphs with at most this number of times `replay` facts visit each of them in every epoch.
-MAX_EVERY_FACT = 4
 # Entities that negatives of an update are drawn from, so that few rows move.
 POOL_SIZE = 5_000
 # Negatives that the quads of a batch share, or of a quad where the vectors of entities depend on time.
@@ -56,7 +56,16 @@ def train_whole(model: TKGModel, timeline: Timeline, settings: LiveSettings, epo
     """Trains a model on all facts of a timeline."""
     time = timeline.num_steps - 1
     term = CrossEntropy(History(settings.visits), **_negatives(model, timeline, MAX_ONE_VS_ALL))
-    _run(_learner(model, timeline, time, [term], settings, None, "train"), epochs, None)
+    learner = _learner(model, timeline, time, [term], settings.learning, None, derive_seed(settings.seed, "train", 0))
+    for _ in range(epochs if learner.loader.num_quads else 0):
+        learner.run_epoch()
+
+
+class Round(NamedTuple):
+    """How good a model is after a round of an update, and whether the round was the last."""
+
+    value: float
+    is_last: bool
 
 
 def train_update(
@@ -66,9 +75,10 @@ def train_update(
     replay: Tensor,
     settings: LiveSettings,
     seed: int,
-    is_learnt: Callable[[], bool],
+    judge: Callable[[], Round],
+    initial_sums: InitialSums | None = None,
 ) -> dict[str, Tensor]:
-    """Trains a model on what changed, on facts that hold, and on the past.
+    """Trains a model on what changed, on facts that hold, and on the past, and keeps the best round.
 
     Args:
         model: The model, with room for new entities, relations and steps.
@@ -77,7 +87,8 @@ def train_update(
         replay: ``[n, 4]`` quads of the past.
         settings: How to learn.
         seed: Seed of the update.
-        is_learnt: Called after each round; training ends if it returns :obj:`True`.
+        judge: Called after each round.
+        initial_sums: How far rows may move, if the replayed quads are a sample of a graph with many more facts.
 
     Returns:
         For each table the rows that were moved.
@@ -88,7 +99,7 @@ def train_update(
     if len(changed.added):
         terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), **negatives))
     facts = len(timeline.observed)
-    if 0 < facts <= MAX_EVERY_FACT * settings.replay:
+    if initial_sums is None and facts:
         # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
         terms.append(CrossEntropy(History(max(1, settings.replay // facts)), **negatives, name="RCE"))
     elif len(replay):
@@ -106,10 +117,19 @@ def train_update(
         view = Given(over.repeat(settings.repeats, 1))
         terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False))
     pool = None if negatives["negatives"] == "all" else POOL_SIZE
-    learner = _learner(model, timeline, time, terms, settings, pool, "update", seed)
-    _run(learner, settings.update_epochs * settings.rounds, is_learnt, settings.update_epochs)
+    rounds: list[Round] = []
+
+    def validate() -> float:
+        rounds.append(judge())
+        return rounds[-1].value
+
+    mixed = derive_seed(settings.seed, "update", seed)
+    learner = _learner(model, timeline, time, terms, settings.update_learning, pool, mixed, validate, initial_sums)
+    while not (learner.is_finished or (rounds and rounds[-1].is_last)):
+        learner.run_epoch()
+    learner.finish()
     assert not isinstance(learner.optimizer, torch.optim.Adam)
-    return {name: index.values.clone() for name, index in learner.optimizer.rows.index.items()}
+    return learner.optimizer.rows.moved()
 
 
 def weigh_by_size(terms: Sequence[Term], timeline: Timeline) -> None:
@@ -145,7 +165,7 @@ def _negatives(model: TKGModel, timeline: Timeline, one_vs_all: int) -> dict[str
     """How a cross-entropy chooses negatives: all entities, or a sample."""
     if timeline.num_entities <= one_vs_all:
         return {"negatives": "all"}
-    if model.encoder.static_entities:
+    if model.static_entities:
         return {"negatives": NUM_NEGATIVES, "shared": "batch"}
     return {"negatives": NUM_NEGATIVES}
 
@@ -155,25 +175,17 @@ def _learner(
     timeline: Timeline,
     time: int,
     terms: Sequence[Term],
-    settings: LiveSettings,
+    learning: LearningSettings,
     pool: int | None,
-    purpose: str,
-    seed: int = 0,
+    seed: int,
+    validate: Callable[[], float] = lambda: math.nan,
+    initial_sums: InitialSums | None = None,
 ) -> StepLearner:
-    mixed = derive_seed(settings.seed, purpose, seed)
     # A question about the past ranks entities that appeared later, too, so they must be learnt as wrong answers.
     timeline = timeline.with_known_until(time)
-    sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, pool, mixed))
-    generator = make_generator(mixed, "batches", device=model.device)
+    sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, pool, seed))
+    generator = make_generator(seed, "batches", device=model.device)
     strategy = Strategy(terms, "live")
-    learning = settings.update_learning if purpose == "update" else settings.learning
-    return StepLearner(model, timeline, time, strategy, learning, sampler, generator, lambda: math.nan)
-
-
-def _run(learner: StepLearner, epochs: int, is_over: Callable[[], bool] | None, check_every: int = 1) -> None:
-    for epoch in range(1, epochs + 1):
-        if learner.loader.num_quads == 0:
-            return
-        learner.run_epoch()
-        if is_over is not None and epoch % check_every == 0 and is_over():
-            return
+    return StepLearner(
+        model, timeline, time, strategy, learning, sampler, generator, validate, initial_sums=initial_sums
+    )

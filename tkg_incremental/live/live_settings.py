@@ -11,6 +11,11 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.training.settings import LearningSettings
 
+# Updates of graphs with at most this number of times `replay` facts visit each of them in every epoch.
+_EVERY_FACT = 4
+# An update ends after this number of rounds that are not better than the best one.
+_PATIENCE = 5
+
 
 @dataclass(frozen=True)
 class LiveSettings:
@@ -27,7 +32,8 @@ class LiveSettings:
         repeats: Visits of a changed fact per epoch of an update.
         current: Facts that hold now, per epoch of an update.
         replay: Quads of the past per epoch of an update. A graph with at most four times as many facts visits each of
-            them at random steps, new ones in each epoch; a larger one draws (fact, step) pairs uniformly.
+            them at random steps, new ones in each epoch. A larger one draws half of them uniformly from all (fact,
+            step) pairs and half from the facts of entities that changes are about; no other entities move.
         lr: Learning rate of Adagrad.
         n3: Weight of the N3 regularization.
         smoothness: Weight of the temporal smoothness.
@@ -83,8 +89,15 @@ class LiveSettings:
 
     @property
     def update_learning(self) -> LearningSettings:
-        """How an update learns: rows without a part in what changed stay almost in place."""
-        return replace(self.learning, accumulator=self.accumulator)
+        """How an update learns: rows without a part in what changed stay almost in place. It is judged every
+        ``update_epochs``, and ends after several times without progress."""
+        return replace(
+            self.learning,
+            epochs=self.update_epochs * self.rounds,
+            patience=_PATIENCE * self.update_epochs,
+            validate_every=self.update_epochs,
+            accumulator=self.accumulator,
+        )
 
     @property
     def learning(self) -> LearningSettings:
@@ -100,6 +113,10 @@ class LiveSettings:
             n3=self.n3,
             smoothness=self.smoothness,
         )
+
+    def visits_every_fact(self, facts: int) -> bool:
+        """Whether each epoch of an update visits every fact of a graph."""
+        return facts <= _EVERY_FACT * self.replay
 
     def check(self) -> None:
         """Refuses a model that is unknown, before anything is written."""

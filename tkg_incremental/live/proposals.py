@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tkg_incremental.live.changes import Change, ChangeSet, Rejection, Validation
+from tkg_incremental.datasets.options import ReadOptions
+from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.reading import read_named_facts
+from tkg_incremental.live.importing import read_named_facts
+from tkg_incremental.live.records import Change, Rejection
 from tkg_incremental.live.store import FactStore
 
 Rows = Iterable[tuple[Any, ...]]
@@ -20,7 +22,13 @@ _LEAP = 1000
 
 
 def read_changes(
-    store: FactStore, clock: GraphClock, changes: Any, given: dict[str, Rows], full: Any, when: int
+    store: FactStore,
+    clock: GraphClock,
+    changes: Any,
+    given: dict[str, Rows],
+    full: Any,
+    when: int,
+    read: ReadOptions | None = None,
 ) -> ChangeSet:
     """The changes of a file, of arguments, or between the store and a full export.
 
@@ -31,13 +39,14 @@ def read_changes(
         given: Facts by ``op``, with or without a date.
         full: A full export.
         when: When facts that a full export lacks have ended.
+        read: How the full export is read.
     """
     listed = {op: list(facts) for op, facts in given.items()}
     if sum([changes is not None, full is not None, any(listed.values())]) > 1:
         raise ValueError("only one of changes, full, and added, ended or retracted must be given")
     if full is not None:
         with store.preview():
-            return ChangeSet.from_full_export(store, read_named_facts(full, clock.unit).rows(), when)
+            return ChangeSet.from_full_export(store, read_named_facts(full, clock.unit, read).rows(), when)
     if changes is not None:
         return ChangeSet.read(changes, clock.instant, UNDATED)
     found = []
@@ -69,7 +78,7 @@ def check_date(clock: GraphClock, at: Any, show: Callable[[int], str]) -> int:
 
 def validate_changes(
     store: FactStore, clock: GraphClock, found: ChangeSet, now: int, show: Callable[[int], str]
-) -> Validation:
+) -> ChangeSet:
     """Which changes fit the store. Dates far after ``now`` do not."""
     limit = _limit(clock, now)
     far = [change for change in found if change.at is not None and change.at > limit]

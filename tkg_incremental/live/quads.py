@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.live.clock import GraphClock
+from tkg_incremental.live.facts import sample_quads
 from tkg_incremental.live.records import OPEN, Change
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.ops.answers import TIME
@@ -36,8 +37,8 @@ def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock
     retracted one at several steps at which it was said to hold."""
     added, ended, retracted = [], [], []
     for change in changes:
-        head, tail = store.entity_id(change.head), store.entity_id(change.tail)
-        rel = store.relation_id(change.rel)
+        head, tail = store.entities.find(change.head), store.entities.find(change.tail)
+        rel = store.relations.find(change.rel)
         if head is None or rel is None or tail is None:
             continue
         holds = [
@@ -100,9 +101,23 @@ def _spread(first: int, last: int, count: int) -> list[int]:
 
 def replay_quads(store: FactStore, clock: GraphClock, size: int, rng: np.random.Generator) -> Tensor:
     """``[size, 4]`` (fact, step) pairs of all steps, drawn uniformly."""
-    pairs = store.sample_pairs(size, rng, clock.now + 1)
-    steps = np.clip(pairs.step - clock.origin, 0, clock.num_steps - 1)
-    return torch.from_numpy(np.stack([pairs.head, pairs.rel, pairs.tail, steps], axis=1).copy())
+    quads = sample_quads(store, size, rng, clock.now + 1)
+    quads[:, TIME] = np.clip(quads[:, TIME] - clock.origin, 0, clock.num_steps - 1)
+    return torch.from_numpy(quads)
+
+
+def replay_of_entities(
+    entities: Iterable[int], store: FactStore, clock: GraphClock, size: int, rng: np.random.Generator
+) -> Tensor:
+    """``[n, 4]`` at most ``size`` facts of entities, each at a random step of its interval."""
+    facts = sorted({f for entity in entities for f in store.neighbours(entity) if f.valid_from <= clock.now})
+    quads = []
+    for place in rng.permutation(len(facts))[:size].tolist():
+        fact = facts[place]
+        last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
+        step = int(rng.integers(clock.step(fact.valid_from), last, endpoint=True))
+        quads.append((fact.head, fact.rel, fact.tail, step))
+    return torch.tensor(quads, dtype=torch.long).view(-1, 4)
 
 
 def older_facts(store: FactStore, clock: GraphClock, size: int, seed: int) -> Tensor:

@@ -119,7 +119,7 @@ def _make_group(rows: Tensor, quads: Tensor, rel: int, side: Side, store: FactSt
     known = [list(facts.known_answers(entity, rel, side, at)) for entity, at in some[:, [given, TIME]].tolist()]
     entities = torch.tensor([entity for answers in known for entity in answers], dtype=torch.long)
     quad_of = torch.arange(len(rows)).repeat_interleave(torch.tensor([len(answers) for answers in known]))
-    members = torch.from_numpy(store.some_members(rel, side, MAX_CANDIDATES))
+    members = facts.some_members(rel, side, MAX_CANDIDATES)
     candidates = torch.unique(torch.cat([members, entities, some[:, answer]]))
     own = torch.searchsorted(candidates, some[:, answer].contiguous())
     return _Group(rows, candidates, own, torch.stack([quad_of, torch.searchsorted(candidates, entities)]))

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-__all__ = ["OPEN", "OPS", "Change", "Fact", "Interval", "Release", "Update"]
+from typing import NamedTuple
 
 #: The end of an open interval in arrays. In records an open end is ``None``.
 OPEN = 2**63 - 1
 #: The kinds of change.
 OPS = ("add", "end", "retract")
-
-
-class Interval(NamedTuple):
-    """A stretch of valid time, ``valid_from`` included, ``valid_to`` excluded; ``None`` is an open end."""
-
-    valid_from: int
-    valid_to: int | None
 
 
 class Fact(NamedTuple):
@@ -60,6 +51,14 @@ class Change:
     line: int = field(default=0, compare=False)
 
 
+class Rejection(NamedTuple):
+    """A line that is not applied."""
+
+    line: int
+    text: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class Update:
     """A recorded set of changes.
@@ -81,24 +80,3 @@ class Update:
     release: int | None
     state: str
     num_changes: int
-
-
-@dataclass(frozen=True)
-class Release:
-    """What the store knows of a release; its manifest says the same.
-
-    Args:
-        number: Number of the release.
-        parent: The release it was made from; ``None`` for the first one.
-        created: When it was written, in microseconds since 1970 (UTC).
-        clock: The last step it has learnt.
-        updates: The updates it contains beyond its parent's.
-        metrics: Results of the gate.
-    """
-
-    number: int
-    parent: int | None
-    created: int
-    clock: int
-    updates: tuple[int, ...] = ()
-    metrics: dict[str, Any] = field(default_factory=dict)

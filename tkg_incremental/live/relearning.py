@@ -11,10 +11,12 @@ from torch import Tensor
 
 from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
 from tkg_incremental.live.gate import GateReport
-from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.learning import Round, train_update
+from tkg_incremental.live.loading import load_grown, load_model
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, older_facts, replay_quads, some_quads
 from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.serving import ServedGraph
+from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.live.timelines import update_timeline
 from tkg_incremental.seeding import make_generator
 
@@ -26,12 +28,12 @@ def new_rows(graph: ServedGraph, entities: Sequence[int]) -> dict[str, tuple[Ten
     """For each table new values of the rows of entities, as far as there is a model with such rows."""
     if graph.current is None:
         return {}
-    model = graph.load_model()
-    index = torch.tensor([entity for entity in entities if entity < model.encoder.sizes["entity"]])
+    model = load_model(graph)
+    index = torch.tensor([entity for entity in entities if entity < model.sizes["entity"]])
     if not len(index):
         return {}
-    model.encoder.initialize("entity", index, make_generator(graph.settings.seed, "erase", int(index[0])))
-    tables = model.encoder.tables("entity")
+    model.initialize("entity", index, make_generator(graph.settings.seed, "erase", int(index[0])))
+    tables = model.tables("entity")
     return {name: (index, values[index].detach().clone()) for name, values in tables.items()}
 
 
@@ -41,20 +43,21 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     changed = ChangedFacts(facts_of_entities(entities, store, clock), *torch.empty(2, 0, 4, dtype=torch.long))
     # Names of pending changes have ids already.
     growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = graph.load_grown(clock.num_steps, growth)
-    replay = replay_quads(store, clock, settings.replay, np.random.default_rng(settings.seed))
-    static = model.encoder.static_entities
+    model, sizes = load_grown(graph, clock.num_steps, growth)
+    rng, initial_sums = np.random.default_rng(settings.seed), None
+    replay = replay_quads(store, clock, settings.replay, rng)
+    if not settings.visits_every_fact(store.num_facts):
+        initial_sums = InitialSums(model, sizes, entities, store)
+    static = model.static_entities
     added = Questions(some_quads(changed.added, graph.gate.sample, settings.seed), store, clock, static)
     older = Questions(older_facts(store, clock, graph.gate.sample, settings.seed), store, clock, static)
-    moved = train_update(
-        model,
-        update_timeline(store, clock, changed, replay),
-        changed,
-        replay,
-        settings,
-        0,
-        lambda: not len(added) or added.share_first(model) >= _LEARNED,
-    )
+
+    def judge_round() -> Round:
+        learned = added.share_first(model) if len(added) else 1.0
+        return Round(learned, learned >= _LEARNED)
+
+    timeline = update_timeline(store, clock, changed, replay)
+    moved = train_update(model, timeline, changed, replay, settings, 0, judge_round, initial_sums)
     rows = changed_rows(model, moved, sizes)
     kept = older.share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model, rows))

@@ -5,150 +5,119 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
-from tkg_incremental.live.tensors import NAMES, TensorFileError, file_checksum, read_header, read_tensors
+from tkg_incremental.live.manifest import DamagedReleaseError, Release
+from tkg_incremental.live.tensors import NAMES, file_checksum, read_tensors
 
-__all__ = ["changed_parts", "read_tables", "verify_files"]
+Parts = dict[str, Tensor]
 
 
-def verify_files(folder: Path, manifest: Manifest, checksums: bool = True) -> None:
-    """Checks the files of one release against its manifest.
+def describe_table(table: Tensor) -> dict[str, object]:
+    """Type and shape of a table, as the manifest has them."""
+    return {"dtype": NAMES[table.dtype], "shape": list(table.shape)}
 
-    Args:
-        folder: The folder of the release.
-        manifest: Its manifest.
-        checksums: Also read every byte. Otherwise only sizes and headers are checked.
 
-    Raises:
-        DamagedReleaseError: With the file and what is wrong with it.
-    """
-    number = manifest.number
-    for name, about in manifest.files.items():
+def read_parts(folder: Path, release: Release) -> Parts:
+    """The tensors in the files of one release, memory-mapped, after every byte was checked against its manifest."""
+    parts: Parts = {}
+    for name, about in release.files.items():
         path = folder / name
         try:
             size = path.stat().st_size
             if size != about["bytes"]:
-                raise DamagedReleaseError(number, path, f"it should have {about['bytes']} bytes (got {size})")
-            if checksums and file_checksum(path) != about["sha256"]:
-                raise DamagedReleaseError(number, path, "its checksum is wrong: it was damaged after it was written")
-            header = read_header(path)
-        except OSError as error:
-            raise DamagedReleaseError(number, path, error.strerror or str(error)) from error
-        except TensorFileError as error:
-            raise DamagedReleaseError(number, path, str(error)) from error
-        for table, entry in header.items():
-            _check_entry(manifest, path, table, [NAMES[entry.dtype], *entry.shape])
+                raise ValueError(f"it should have {about['bytes']} bytes (got {size})")
+            if file_checksum(path) != about["sha256"]:
+                raise ValueError("its checksum is wrong: it was damaged after it was written")
+            for key, tensor in read_tensors(path).items():
+                _check_part(release, key, tensor)
+                parts[key] = tensor
+        except (OSError, ValueError) as error:
+            raise DamagedReleaseError(release.number, path, getattr(error, "strerror", None) or str(error)) from error
+    return parts
 
 
-def _check_entry(manifest: Manifest, path: Path, key: str, got: list[Any]) -> None:
+def _check_part(release: Release, key: str, part: Tensor) -> None:
     """Whether a tensor of a file has the type and shape that the manifest says."""
-    table, _, part = key.rpartition(".")
-    if part not in ("index", "rows") or table not in manifest.tables:
-        table, part = key, ""
-    expected = manifest.tables.get(table)
-    if expected is None:
-        raise DamagedReleaseError(manifest.number, path, f"it holds '{key}', which the manifest does not list")
-    wanted = [expected["dtype"], *expected["shape"]]
-    if part == "index":
-        wanted = ["I64", got[1] if len(got) == 2 else -1]
-    elif part == "rows":
-        wanted[1] = got[1] if len(got) > 1 and got[1] <= wanted[1] else wanted[1]
+    table, _, kind = key.rpartition(".")
+    if kind not in ("index", "rows") or table not in release.tables:
+        table, kind = key, ""
+    if table not in release.tables:
+        raise ValueError(f"it holds '{key}', which the manifest does not list")
+    wanted, got = dict(release.tables[table]), describe_table(part)
+    if kind == "index":
+        wanted = {"dtype": "I64", "shape": [len(part) if part.dim() == 1 else -1]}
+    elif kind == "rows" and part.dim() and wanted["shape"] and len(part) <= wanted["shape"][0]:
+        wanted["shape"] = [len(part), *wanted["shape"][1:]]
     if wanted != got:
-        raise DamagedReleaseError(manifest.number, path, f"'{key}' should be {wanted} (got {got})")
+        raise ValueError(f"'{key}' should be {wanted} (got {got})")
 
 
-def read_tables(
-    chain: Sequence[tuple[Path, Manifest]], checksums: bool = True, rows: Mapping[str, int] | None = None
-) -> dict[str, Tensor]:
+def read_tables(chain: Sequence[tuple[Path, Release]], rows: Mapping[str, int] | None = None) -> dict[str, Tensor]:
     """The tables of the last release of a chain: those of the first one, memory-mapped, with the rows that each later
-    one has changed. Tables that get more rows are copied, once.
-
-    Args:
-        chain: Folders and manifests, a full release first.
-        checksums: Read every byte and verify it first.
-        rows: Numbers of rows by table, at least those of the release. Rows beyond those are zero.
-    """
-    sizes, room = chain[-1][1].tables, rows or {}
+    one has changed. Tables that get more rows, there or by ``rows``, are copied once; those beyond the release are
+    zero."""
+    last, room = chain[-1][1], rows or {}
+    found = [(folder, release, read_parts(folder, release)) for folder, release in chain]
+    for (_, before, _), (folder, release, parts) in itertools.pairwise(found):
+        _check_growth(before, release, folder, parts)
     tables: dict[str, Tensor] = {}
-    for folder, manifest in chain:
-        verify_files(folder, manifest, checksums)
-    for (_, before), (folder, manifest) in itertools.pairwise(chain):
-        _check_growth(before, manifest, folder)
-    for folder, manifest in chain:
-        parts: dict[str, Tensor] = {}
-        for name in manifest.files:
-            parts.update(read_tensors(folder / name))
-        for table in manifest.tables:
+    for folder, release, parts in found:
+        for table, about in release.tables.items():
             if table in parts:
-                tables[table] = _grown(parts[table], sizes.get(table), room.get(table, 0))
+                tables[table] = _grown(parts[table], last.tables.get(table, {"shape": []})["shape"], room.get(table, 0))
             elif f"{table}.index" in parts:
-                _apply(manifest, folder, tables, table, parts)
+                if not _apply(tables.get(table), parts, table, sum(about["shape"][:1])):
+                    raise DamagedReleaseError(release.number, folder, f"the changed rows of '{table}' do not fit it")
             elif table not in tables:
-                raise DamagedReleaseError(manifest.number, folder, f"the table '{table}' is missing")
-    return {table: tables[table] for table in sizes}
+                raise DamagedReleaseError(release.number, folder, f"the table '{table}' is missing")
+    return {table: tables[table] for table in last.tables}
 
 
-def _check_growth(before: Manifest, manifest: Manifest, folder: Path) -> None:
+def _check_growth(before: Release, release: Release, folder: Path, parts: Parts) -> None:
     """Every new row must be in a file: a damaged size cannot ask for memory."""
-    held: dict[str, int] = {}
-    for name in manifest.files:
-        header = read_header(folder / name)
-        held.update({key: entry.shape[0] for key, entry in header.items() if entry.shape})
-    for table, about in manifest.tables.items():
+    for table, about in release.tables.items():
         old = before.tables.get(table, {"shape": []})["shape"]
-        if table not in held and old and about["shape"][0] - old[0] > held.get(f"{table}.rows", 0):
+        held = sum(parts[f"{table}.rows"].shape[:1]) if f"{table}.rows" in parts else 0
+        if table not in parts and old and sum(about["shape"][:1]) - old[0] > held:
             reason = f"'{table}' should have {about['shape'][0]} rows, which are not there"
-            raise DamagedReleaseError(manifest.number, folder, reason)
+            raise DamagedReleaseError(release.number, folder, reason)
 
 
-def _apply(
-    manifest: Manifest, folder: Path, tables: dict[str, Tensor], table: str, parts: Mapping[str, Tensor]
-) -> None:
+def _apply(target: Tensor | None, parts: Parts, table: str, bound: int) -> bool:
+    """Sets the changed rows of a table, if they fit it and are among its first ``bound`` ones."""
     index, rows = parts[f"{table}.index"], parts.get(f"{table}.rows")
-    bound, target = manifest.tables[table]["shape"][0], tables.get(table)
-    if target is None or rows is None or len(rows) != len(index):
-        raise DamagedReleaseError(manifest.number, folder, f"the rows of '{table}' do not fit their index")
-    if rows.dtype != target.dtype or rows.shape[1:] != target.shape[1:] or bound > len(target):
-        raise DamagedReleaseError(manifest.number, folder, f"the rows of '{table}' do not fit the table")
-    if len(index) and not 0 <= int(index.min()) <= int(index.max()) < bound:
-        raise DamagedReleaseError(manifest.number, folder, f"the index of '{table}' exceeds its {bound} rows")
+    if target is None or rows is None or rows.dtype != target.dtype or bound > len(target):
+        return False
+    if rows.shape != (len(index), *target.shape[1:]) or not bool(((index >= 0) & (index < bound)).all()):
+        return False
     target[index] = rows
+    return True
 
 
-def _grown(table: Tensor, final: dict[str, Any] | None, room: int) -> Tensor:
+def _grown(table: Tensor, final: Sequence[int], room: int) -> Tensor:
     """The table, in a larger tensor if later releases or the caller add rows; otherwise memory-mapped, as it is."""
-    if final is None or table.dim() == 0 or final["shape"][1:] != list(table.shape[1:]):
+    rows = max([room, *final[:1]])
+    if table.dim() == 0 or list(final[1:]) != list(table.shape[1:]) or rows <= len(table):
         return table
-    rows = max(final["shape"][0], room)
-    if rows <= len(table):
-        return table
-    grown = torch.empty(rows, *table.shape[1:], dtype=table.dtype)
+    grown = table.new_zeros(rows, *table.shape[1:])
     grown[: len(table)] = table
-    grown[len(table) :] = 0
     return grown
 
 
-def changed_parts(tables: Mapping[str, Tensor], changed: Mapping[str, Tensor], before: Manifest) -> dict[str, Tensor]:
-    """The tensors of a file with the rows that changed: for each table their index and values, or all of a new table.
-
-    Args:
-        tables: All tables, whole.
-        changed: For each table the rows that changed.
-        before: The release that they have changed since.
-    """
+def changed_parts(tables: Mapping[str, Tensor], changed: Mapping[str, Tensor], before: Release) -> Parts:
+    """The tensors of a file with the rows that changed since a release: for each table their index and values, or all
+    of a new table."""
     unknown = set(changed) - set(tables)
     if unknown:
         raise ValueError(f"changed names tables that are not there: {sorted(unknown)}")
-    parts = {}
+    parts: Parts = {}
     for name, table in tables.items():
-        old = before.tables.get(name)
-        same = old is not None and old["dtype"] == NAMES[table.dtype] and old["shape"][1:] == list(table.shape[1:])
-        if old is None or not same or table.dim() == 0 or len(old["shape"]) == 0:
+        old = before.tables.get(name, {"dtype": "", "shape": []})
+        kind = [NAMES[table.dtype], *table.shape[1:]]
+        if not old["shape"] or table.dim() == 0 or [old["dtype"], *old["shape"][1:]] != kind:
             parts[name] = table
             continue
         if len(table) < old["shape"][0]:
@@ -158,6 +127,5 @@ def changed_parts(tables: Mapping[str, Tensor], changed: Mapping[str, Tensor], b
         if len(index):
             if not 0 <= int(index[0]) <= int(index[-1]) < len(table):
                 raise ValueError(f"changed rows of '{name}' must be in 0..{len(table) - 1} (got {int(index[-1])})")
-            parts[f"{name}.index"] = index
-            parts[f"{name}.rows"] = table.detach()[index.to(table.device)]
+            parts |= {f"{name}.index": index, f"{name}.rows": table.detach()[index.to(table.device)]}
     return parts

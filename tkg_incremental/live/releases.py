@@ -7,32 +7,21 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from tkg_incremental.live.manifest import DamagedReleaseError, Manifest
-from tkg_incremental.live.release_files import changed_parts, read_tables, verify_files
-from tkg_incremental.live.tensors import NAMES, write_tensors
-from tkg_incremental.storage import atomic_write
-
-__all__ = ["ReleaseFolder", "sync_folder"]
+from tkg_incremental.live.manifest import DamagedReleaseError, Release
+from tkg_incremental.live.release_files import changed_parts, describe_table, read_parts, read_tables
+from tkg_incremental.live.tensors import write_tensors
+from tkg_incremental.storage import atomic_write, sync_folder
 
 #: Once the changed rows of a chain exceed this share of the tables, the next release is a full one.
 COMPACT_SHARE = 0.5
-
-
-def sync_folder(path: Path) -> None:
-    """Flushes the names in a folder to disk."""
-    if os.name == "posix":
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class ReleaseFolder:
@@ -40,14 +29,11 @@ class ReleaseFolder:
 
     Args:
         path: The folder of the graph. It holds ``releases/`` and ``current``.
-        compact_share: Share of the tables that the changed rows of a chain may have before a release is full again.
-        max_chain: Releases that a chain may have before one is full again; :obj:`None` for any number.
+        keep: Number of releases that stay on disk, and that a chain may have before one is full again; 0 for all.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], compact_share: float = COMPACT_SHARE, max_chain: int | None = None
-    ) -> None:
-        self.path, self.compact_share, self.max_chain = Path(path), compact_share, max_chain
+    def __init__(self, path: str | os.PathLike[str], keep: int = 0) -> None:
+        self.path, self.keep = Path(path), keep
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r}, current={self.current()})"
@@ -60,8 +46,6 @@ class ReleaseFolder:
         """The releases that are there, oldest first."""
         names = (path.name for path in (self.path / "releases").glob("*") if path.is_dir())
         return sorted(int(name) for name in names if re.fullmatch(r"[0-9]{4,}", name))
-
-    # -- the current release
 
     def current(self) -> int | None:
         """The release that answers; ``None`` before the first one."""
@@ -80,59 +64,50 @@ class ReleaseFolder:
         with atomic_write(self.path / "current") as file:
             file.write(f"{number:04d}\n".encode())
 
-    # -- reading
-
-    def manifest(self, number: int) -> Manifest:
+    def manifest(self, number: int) -> Release:
         """The verified manifest of a release."""
-        return Manifest.read(self.folder(number), number)
+        return Release.read(self.folder(number), number)
 
-    def chain(self, number: int, until: Collection[int] = ()) -> list[Manifest]:
-        """A release and its ancestors, oldest first.
+    def lineage(self, number: int | None) -> Iterator[Release]:
+        """A release and its ancestors, newest first. Each manifest is read when it is asked for."""
+        while number is not None:
+            release = self.manifest(number)
+            yield release
+            number = release.parent
 
-        Args:
-            number: Number of the release.
-            until: Releases whose ancestors are left out, so that an update does not read the manifests of all others.
-        """
-        found = [self.manifest(number)]
-        while (parent := found[-1].parent) is not None and found[-1].number not in until:
-            found.append(self.manifest(parent))
+    def chain(self, number: int, until: Collection[int] = ()) -> list[Release]:
+        """A release and its ancestors, oldest first. Those of the releases ``until`` are left out, so that an update
+        does not read the manifests of all others."""
+        found = []
+        for release in self.lineage(number):
+            found.append(release)
+            if release.number in until:
+                break
         return found[::-1]
 
-    def _table_chain(self, number: int) -> list[Manifest]:
-        found = [self.manifest(number)]
-        while not found[-1].full:
-            parent = found[-1].parent
-            if parent is None:
-                raise DamagedReleaseError(number, self.folder(number), "it has changed rows, but no parent")
-            found.append(self.manifest(parent))
-        return found[::-1]
+    def table_chain(self, number: int) -> list[Release]:
+        """A release and those that it builds on, back to one with whole tables, which is the first of the list."""
+        found = []
+        for release in self.lineage(number):
+            found.append(release)
+            if release.full:
+                return found[::-1]
+        raise DamagedReleaseError(number, self.folder(number), "it has changed rows, but no parent")
 
-    def verify(self, number: int, checksums: bool = True) -> None:
-        """Checks the files of one release against its manifest, see :func:`verify_files`."""
-        verify_files(self.folder(number), self.manifest(number), checksums)
+    def verify(self, number: int) -> None:
+        """Checks the files of one release against its manifest, byte for byte."""
+        read_parts(self.folder(number), self.manifest(number))
 
-    def load_release(
-        self, number: int, checksums: bool = True, rows: Mapping[str, int] | None = None
-    ) -> dict[str, Tensor]:
+    def load_release(self, number: int, rows: Mapping[str, int] | None = None) -> dict[str, Tensor]:
         """The tables of a release: those of the last full one, memory-mapped, with the changed rows applied. They can
         be written to: changes stay in memory.
 
         Args:
             number: Number of the release.
-            checksums: Read every byte and verify it first.
             rows: Numbers of rows by table, where more are needed than the release has.
-
-        Raises:
-            DamagedReleaseError: If a file of the release or of one that it builds on is missing or damaged.
         """
-        chain = self._table_chain(number)
-        return read_tables([(self.folder(manifest.number), manifest) for manifest in chain], checksums, rows)
-
-    # -- writing
-
-    def next_number(self) -> int:
-        """The number of the next release."""
-        return max(self.numbers(), default=-1) + 1
+        chain = self.table_chain(number)
+        return read_tables([(self.folder(release.number), release) for release in chain], rows)
 
     def write_release(
         self,
@@ -140,13 +115,8 @@ class ReleaseFolder:
         tables: Mapping[str, Tensor],
         changed: Mapping[str, Tensor] | None,
         parent: int | None,
-        *,
-        clock: int,
-        updates: Sequence[int] = (),
-        metrics: dict[str, Any] | None = None,
-        vocabulary: dict[str, int] | None = None,
-        calibration: dict[str, Any] | None = None,
-    ) -> Manifest:
+        **about: Any,
+    ) -> Release:
         """Writes a release under a temporary name, flushes it and renames it. It is not current yet.
 
         Args:
@@ -155,48 +125,35 @@ class ReleaseFolder:
             changed: For each table the rows that differ from the parent's. New rows are added to it. A table without
                 an entry is unchanged. ``None`` writes all tables.
             parent: The release that this one was made from.
-            clock: The last step it has learnt.
-            updates: Ids of the updates it contains beyond its parent's.
-            metrics: Results of the gate.
-            vocabulary: Sizes of the vocabulary.
-            calibration: Parameters that turn scores into probabilities.
+            **about: ``clock``, and if they are known ``updates``, ``metrics``, ``vocabulary`` and ``calibration`` of
+                the :class:`Release`.
         """
         target = self.folder(number)
         if target.exists():
             raise FileExistsError(f"release {number} exists already")
-        manifest = Manifest(
-            number,
-            parent,
-            full=True,
-            created=time.time_ns() // 1000,
-            clock=clock,
-            updates=tuple(updates),
-            tables={name: {"dtype": NAMES[table.dtype], "shape": list(table.shape)} for name, table in tables.items()},
-            metrics=metrics or {},
-            vocabulary=vocabulary or {},
-            calibration=calibration or {},
-        )
+        described = {name: describe_table(table) for name, table in tables.items()}
+        release = Release(number, parent, created=time.time_ns() // 1000, tables=described, **about)
         parts = dict(tables)
         if changed is not None and parent is not None:
             before = self.manifest(parent)
             delta = changed_parts(tables, changed, before)
-            size = before.chain_bytes + sum(part.numel() * part.element_size() for part in delta.values())
-            limit = self.compact_share * sum(part.numel() * part.element_size() for part in tables.values())
-            if size <= limit and (self.max_chain is None or len(self._table_chain(parent)) < self.max_chain):
-                parts, manifest = delta, replace(manifest, full=False, chain_bytes=size)
-        temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+            size = before.chain_bytes + sum(part.nbytes for part in delta.values())
+            limit = COMPACT_SHARE * sum(part.nbytes for part in tables.values())
+            if size <= limit and (self.keep == 0 or len(self.table_chain(parent)) < self.keep):
+                parts, release = delta, replace(release, full=False, chain_bytes=size)
+        temporary = self._temporary(number)
         try:
             temporary.mkdir(parents=True)
             name = f"tables-{secrets.token_hex(4)}.safetensors"
-            manifest = replace(manifest, files={name: write_tensors(temporary / name, parts)})
-            manifest.write(temporary)
+            release = replace(release, files={name: write_tensors(temporary / name, parts)})
+            release.write(temporary)
             sync_folder(temporary)
             os.rename(temporary, target)
             sync_folder(target.parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-        return manifest
+        return release
 
     def reject(self, number: int) -> Path:
         """Sets a release that failed the gate aside, for inspection. Only the last one is kept."""
@@ -207,21 +164,60 @@ class ReleaseFolder:
         os.rename(self.folder(number), kept)
         return kept
 
-    def clean(self, keep: set[int]) -> list[Path]:
-        """Removes what killed writers have left. Only the holder of the writer lock may call this.
+    def prune(self) -> None:
+        """Removes all but the newest releases, the current one with the ones before it, and those that they build on.
+        Only the holder of the writer lock may call this.
 
-        Args:
-            keep: Releases that have been current. Others were never committed.
+        A release disappears by a rename, newest first, so that at any moment each one that is left has all it builds
+        on. A killed process may leave a renamed folder, which the next writer removes.
         """
+        numbers = self.numbers()
+        if self.keep == 0 or len(numbers) <= self.keep:
+            return
+        try:
+            needed = self._needed(numbers)
+        except DamagedReleaseError:
+            return  # what it builds on is unknown, so nothing is removed
+        for number in reversed([number for number in numbers if number not in needed]):
+            garbage = self._temporary(number)
+            try:
+                os.rename(self.folder(number), garbage)
+            except PermissionError:
+                break  # Windows: a reader has it open; older ones may be what it builds on
+            shutil.rmtree(garbage, ignore_errors=True)
+
+    def _needed(self, numbers: Sequence[int]) -> set[int]:
+        kept, number = set(numbers[-self.keep :]), self.current()
+        for _ in range(self.keep):  # after a rollback these are not the newest ones
+            if number is None or number not in numbers:
+                break
+            kept.add(number)
+            number = self.manifest(number).parent
+        needed: set[int] = set()
+        for number in kept:
+            for release in self.lineage(number):
+                if release.number in needed:
+                    break
+                needed.add(release.number)
+                if release.full:
+                    break
+        return needed
+
+    def _temporary(self, number: int) -> Path:
+        return self.path / "releases" / f"{number:04d}.{secrets.token_hex(4)}.tmp"
+
+    def clean(self, keep: set[int]) -> list[Path]:
+        """Removes what killed writers have left, and releases that are not among ``keep``: those have never been
+        current. Only the holder of the writer lock may call this."""
         releases = self.path / "releases"
-        halves = [*releases.glob("*.tmp"), *self.path.glob("*.tmp"), *releases.glob("[0-9]*[0-9]/*.tmp")]
-        garbage = halves + [self.folder(number) for number in self.numbers() if number not in keep]
+        garbage = [*releases.glob("*.tmp"), *self.path.glob("*.tmp"), *releases.glob("[0-9]*[0-9]/*.tmp")]
         for number in self.numbers():
-            if number in keep:
-                try:
-                    files = self.manifest(number).files
-                except DamagedReleaseError:
-                    continue  # nothing is known of its files; `verify` reports it
+            if number not in keep:
+                garbage.append(self.folder(number))
+                continue
+            # Of a damaged one, nothing is known of its files; reading it reports that.
+            with suppress(DamagedReleaseError):
+                files = self.manifest(number).files
                 garbage += [path for path in self.folder(number).glob("tables-*") if path.name not in files]
         for path in garbage:
             if path.is_dir():

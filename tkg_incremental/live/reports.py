@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from tkg_incremental.live.changes import Rejection
 from tkg_incremental.live.gate import GateReport
+from tkg_incremental.live.records import Rejection
 
 #: Exit codes of the command line by state.
 EXIT_CODES = {"released": 0, "unchanged": 0, "valid": 0, "rejected": 3, "refused": 4}
-
 # Rejected lines that the text of a report lists; a script has all of them.
 SHOWN = 20
 
@@ -44,7 +43,7 @@ class UpdateReport:
     new_entities: int = 0
     facts: int = 0
     rejected: tuple[Rejection, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property

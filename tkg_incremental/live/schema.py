@@ -7,8 +7,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-__all__ = ["SCHEMA_VERSION", "StoreError", "connect", "create_indices", "create_tables", "drop_indices"]
-
 SCHEMA_VERSION = 2
 APPLICATION_ID = 0x544B4749  # "TKGI"
 
@@ -66,8 +64,8 @@ TRIGGERS = {
 }
 
 
+_ABOUT = ("user_version", "application_id")
 _COLUMNS = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
-
 _PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
 
 
@@ -76,20 +74,15 @@ class StoreError(Exception):
 
 
 def create_tables(connection: sqlite3.Connection, unit: str) -> None:
-    """Creates the tables of an empty store in the running transaction.
-
-    Args:
-        connection: An open connection.
-        unit: Unit of time of the graph's instants.
-    """
+    """Creates the tables of an empty store in the running transaction."""
     for statement in TABLES.split(";"):
         if statement.strip():
             connection.execute(statement)
     create_indices(connection)
     about = [("unit", unit), ("clock", None), ("release", None), ("facts", 0)]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", about)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for name, number in zip(_ABOUT, (SCHEMA_VERSION, APPLICATION_ID), strict=True):
+        connection.execute(f"PRAGMA {name} = {number}")
 
 
 def create_indices(connection: sqlite3.Connection) -> None:
@@ -108,9 +101,44 @@ def drop_indices(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
 
-def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Whether the file has the tables of a store, and no other triggers and views, which could change what is
-    written."""
+def _is_on_read_only_medium(path: Path) -> bool:
+    return hasattr(os, "statvfs") and path.exists() and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Opens the file of a store, if it is one of this version. A write-ahead log lets readers go on while a writer
+    commits. ``secure_delete`` overwrites what is deleted."""
+    # Where the folder cannot be written to, SQLite needs no log, which it could not create.
+    read_only = _is_on_read_only_medium(path)
+    address = f"{path.absolute().as_uri()}?mode={'ro&immutable=1' if read_only else 'rwc'}"
+    connection = None
+    try:
+        connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)
+        _check(connection, path)
+        for pragma in () if read_only else ("journal_mode = WAL", "synchronous = FULL"):
+            connection.execute(f"PRAGMA {pragma}")
+        for pragma in ("secure_delete = ON", "temp_store = MEMORY", "cache_size = -65536"):
+            connection.execute(f"PRAGMA {pragma}")
+    except (sqlite3.Error, StoreError) as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, StoreError):
+            raise
+        remedy = "" if os.access(path.parent, os.W_OK) else "; readers need the right to write to its folder, too"
+        raise StoreError(f"cannot open '{path}': {error}{remedy}") from error
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Whether a file is new or a store of this version, with its tables and no other triggers and views, which could
+    change what is written."""
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    (version,), (application,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in _ABOUT)
+    if application != APPLICATION_ID:
+        raise StoreError(f"cannot open '{path}': it is a SQLite file, but no fact store")
+    if version != SCHEMA_VERSION:
+        raise StoreError(f"cannot open '{path}': schema version {SCHEMA_VERSION} is expected (got {version})")
     with closing(sqlite3.connect(":memory:")) as expected:
         create_tables(expected, "day")
         wanted, usual = set(expected.execute(_COLUMNS)), set(expected.execute(_PROGRAMS))
@@ -119,58 +147,3 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"cannot open '{path}': it is damaged, {', '.join(missing[:5])} missing")
     for kind, name, _ in sorted(set(connection.execute(_PROGRAMS)) - usual):
         raise StoreError(f"cannot open '{path}': a fact store has no such {kind} (got {name!r})")
-
-
-def _is_on_read_only_medium(path: Path) -> bool:
-    if not hasattr(os, "statvfs") or not path.exists():
-        return False
-    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-
-
-def connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
-    """Opens the file of a store.
-
-    A write-ahead log lets readers go on while a writer commits. ``secure_delete`` overwrites what is deleted.
-
-    Args:
-        path: The file.
-        read_only: Open without the right to write.
-
-    Raises:
-        StoreError: If the file is no store of this version.
-    """
-    if _is_on_read_only_medium(path):
-        # The folder cannot be written to: SQLite needs no log, which it could not create.
-        mode, read_only = "ro&immutable=1", True
-    else:
-        mode = "ro" if read_only else "rwc"
-    try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None
-        )
-    except sqlite3.Error as error:
-        raise StoreError(f"cannot open '{path}': {error}") from error
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-        if not empty and application != APPLICATION_ID:
-            raise StoreError(f"cannot open '{path}': it is a SQLite file, but no fact store")
-        if not empty and version != SCHEMA_VERSION:
-            raise StoreError(f"cannot open '{path}': schema version {SCHEMA_VERSION} is expected (got {version})")
-        if not empty:
-            _check_tables(connection, path)
-        if not read_only:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA cache_size = -65536")
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        remedy = "" if os.access(path.parent, os.W_OK) else "; readers need the right to write to its folder, too"
-        raise StoreError(f"cannot open '{path}': {error}{remedy}") from error
-    except StoreError:
-        connection.close()
-        raise
-    return connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
@@ -12,22 +13,13 @@ from typing import Any
 
 from tkg_incremental.storage import atomic_write
 
-__all__ = ["SettingsError", "check_table", "read_settings", "write_settings"]
-
 
 class SettingsError(ValueError):
     """``graph.toml`` cannot be read or written."""
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        SettingsError: If it is no TOML, with the line.
-    """
+    """The tables of a TOML file. A :class:`SettingsError` names the line that is no TOML."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -41,22 +33,15 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read '{path}': {error}") from error
 
 
-def check_table(name: str, table: Any, kind: type[Any]) -> dict[str, Any]:
-    """The values of a table, if each is an option and has the type of its default.
-
-    Args:
-        name: Name of the table.
-        table: What the file has under this name.
-        kind: A dataclass whose fields with a scalar default are the options.
-
-    Raises:
-        SettingsError: With the option, what was expected and what came.
-    """
+def check_table(name: str, table: Any, options: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a table of the file, if each is an option and has the type of its default; otherwise a
+    :class:`SettingsError` with what was expected and what came. ``options`` are defaults by name, or a dataclass
+    with scalar defaults."""
     if not isinstance(table, dict):
         raise SettingsError(f"[{name}] must be a table (got {table!r})")
-    defaults: dict[str, Any] = {
-        field.name: field.default for field in fields(kind) if isinstance(field.default, (int, float, str))
-    }
+    if isinstance(options, type):
+        options = {each.name: each.default for each in fields(options)}
+    defaults: dict[str, Any] = {key: value for key, value in options.items() if isinstance(value, (int, float, str))}
     for key, value in table.items():
         if key not in defaults:
             raise SettingsError(f"[{name}] has no option {key!r} (expected one of {', '.join(sorted(defaults))})")
@@ -72,13 +57,21 @@ def check_table(name: str, table: Any, kind: type[Any]) -> dict[str, Any]:
 _KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
-def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Writes tables of scalars as TOML, atomically.
+#: Number of releases that stay on disk, unless ``graph.toml`` says another one.
+KEEP = 30
 
-    Args:
-        path: The file.
-        tables: Settings by table and key.
-    """
+
+def read_keep(table: Any) -> int:
+    """The option ``keep`` of the table ``[releases]``: number of releases that stay on disk; 0 keeps all."""
+    keep = int(check_table("releases", table, {"keep": KEEP}).get("keep", KEEP))
+    # The last but one must stay: a reader may be about to open it.
+    if keep != 0 and keep < 2:
+        raise SettingsError(f"keep in [releases] must be 0 or at least 2 (got {keep})")
+    return keep
+
+
+def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes tables of scalars as TOML, atomically."""
     lines = []
     for name, table in tables.items():
         lines += [f"[{_key(name)}]", *(f"{_key(key)} = {_value(key, value)}" for key, value in table.items()), ""]
@@ -87,22 +80,11 @@ def write_settings(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _key(key: str) -> str:
-    plain = key and all(c.isascii() and (c.isalnum() or c in "-_") for c in key)
-    return key if plain else _text(key)
-
-
-def _text(value: str) -> str:
-    # JSON's escapes are TOML's, but TOML has DEL escaped and no pairs of surrogates.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key, key)
 
 
 def _value(key: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
-    if isinstance(value, str):
-        return _text(value)
-    raise SettingsError(f"setting '{key}' must be a number, a string or a truth value (got {value!r})")
+    if not isinstance(value, (bool, int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
+        raise SettingsError(f"setting '{key}' must be a finite number, a string or a truth value (got {value!r})")
+    # JSON's scalars are TOML's, but TOML has DEL escaped and no pairs of surrogates.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

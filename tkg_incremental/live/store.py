@@ -1,4 +1,4 @@
-"""The fact store: entities, relations, facts with valid time and recorded time, changes and releases, in SQLite."""
+"""The fact store: names and facts, the log of updates and the releases, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -7,25 +7,42 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tkg_incremental.live.records import Change, Release, Update
-from tkg_incremental.live.revisions import Revisions
+from tkg_incremental.live.facts import FactTable
+from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.records import Change, Update
+from tkg_incremental.live.revisions import apply_ids, begin_revision, get_number, restore, set_value
 from tkg_incremental.live.schema import StoreError, connect, create_tables
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["FactStore"]
 
 #: Microseconds since 1970 at the end of the year 9999, the last one that Python has dates for.
 MAX_CREATED = 253_402_300_800_000_000
 
+# An update is applied if its release is an ancestor of the current one.
+_UPDATES = """
+WITH RECURSIVE ancestors (number) AS (
+    SELECT ?1 UNION SELECT parent FROM releases JOIN ancestors USING (number)
+)
+SELECT id, recorded_at, clock, source, "release",
+    CASE WHEN "release" IS NULL THEN 'pending' WHEN "release" IN ancestors THEN 'applied' ELSE 'undone' END AS state,
+    (SELECT count(*) FROM changes WHERE "update" = u.id)
+FROM updates u WHERE (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hash = ?3) ORDER BY id
+"""
 
-class FactStore(Revisions):
+_RELEASES = """
+SELECT number, parent, created, clock,
+    (SELECT json_group_array(id) FROM (SELECT id FROM updates WHERE "release" = number ORDER BY id)), metrics
+FROM releases ORDER BY number
+"""
+
+
+class FactStore(FactTable):
     """Facts with valid time (when they hold) and recorded time (when the graph knew of them).
 
     Instants of valid time are integers in the unit of the graph; intervals are half-open. Each commit makes a new
@@ -33,41 +50,29 @@ class FactStore(Revisions):
 
     Args:
         path: The SQLite file.
-        read_only: Open without the right to write.
     """
 
-    def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise StoreError(f"there is no fact store '{self.path}'")
-        self.connection = connect(self.path, read_only)
+        super().__init__(connect(self.path))
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], unit: str) -> FactStore:
-        """Creates an empty store.
-
-        Args:
-            path: The SQLite file; must not exist.
-            unit: Unit of time, such as ``"day"``.
-        """
-        path = Path(path)
-        if path.exists():
+        """Creates an empty store in a new file, with a unit of time such as ``"day"``."""
+        if Path(path).exists():
             raise StoreError(f"'{path}' exists already")
-        connection = connect(path)
-        try:
+        with closing(connect(Path(path))) as connection:
             connection.execute("BEGIN IMMEDIATE")
             create_tables(connection, unit)
             connection.execute("COMMIT")
-        finally:
-            connection.close()
         return cls(path)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -77,6 +82,22 @@ class FactStore(Revisions):
         """Closes the file."""
         self.connection.close()
 
+    @property
+    def unit(self) -> str:
+        """Unit of time."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = 'unit'").fetchone()
+        return str(row and row[0])
+
+    @property
+    def clock(self) -> int | None:
+        """The last step of the graph; ``None`` before the first facts."""
+        return get_number(self, "clock")
+
+    @property
+    def release(self) -> int | None:
+        """The release that the facts belong to; ``None`` before the first one."""
+        return get_number(self, "release")
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All changes of the block are committed together, or none if it raises."""
@@ -85,54 +106,58 @@ class FactStore(Revisions):
             yield self.connection
             self.connection.execute("COMMIT")
         finally:
-            self._revision = None
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
 
     @contextmanager
-    def preview(self) -> Iterator[None]:
-        """Inside the block, look-ups show the facts with all pending changes applied. Nothing is kept."""
+    def preview(self) -> Iterator[int]:
+        """Inside the block, look-ups show the facts with all pending changes applied, in a revision whose number it
+        gets. Nothing is kept."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
-            self.begin_revision("preview")
+            revision = begin_revision(self, "preview")
             for update in self.updates("pending"):
-                self._apply_update(update.id)
-            yield
+                self._apply_update(update.id, revision)
+            yield revision
         finally:
-            self._revision = None
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
 
-    # -- updates and releases
+    def state_at(self, recorded: int) -> tuple[int, int | None]:
+        """The present revision at a recorded instant, in microseconds since 1970 (UTC), and the release that answered;
+        0 and ``None`` if there was none yet."""
+        run, sql = self.connection.execute, "SELECT coalesce(max(number), 0) FROM revisions WHERE recorded_at <= ?"
+        revision = run(sql, (recorded,)).fetchone()[0]
+        sql = "SELECT reason FROM revisions WHERE number <= ? AND reason LIKE '%release %' ORDER BY number DESC LIMIT 1"
+        row = run(sql, (revision,)).fetchone()
+        return int(revision), None if row is None else int(row[0].rpartition(" ")[2])
+
+    def revision_of(self, release: int) -> int:
+        """The revision with the facts of a release."""
+        row = self.connection.execute("SELECT revision FROM releases WHERE number = ?", (release,)).fetchone()
+        if row is None:
+            raise StoreError(f"release {release} is unknown to '{self.path}'")
+        return int(row[0])
 
     def record(self, changes: Iterable[Change], clock: int, content_hash: str, source: str = "") -> int:
-        """Records changes as pending, in one transaction.
+        """Records changes as pending, in one transaction, and returns the id of the update.
 
         Args:
             changes: Valid changes, see :meth:`ChangeSet.validate`.
             clock: The last step of the graph once they are applied.
             content_hash: Identifies the content, so that the same update is not applied twice.
             source: What the user calls it.
-
-        Returns:
-            The id of the update.
         """
         with self.transaction() as connection:
             last = connection.execute("SELECT coalesce(max(recorded_at), 0) FROM updates").fetchone()[0]
-            cursor = connection.execute(
-                'INSERT INTO updates (hash, recorded_at, clock, source, "release") VALUES (?, ?, ?, ?, NULL)',
-                (content_hash, max(time.time_ns() // 1000, last + 1), clock, source),
-            )
-            update = int(cursor.lastrowid or 0)
+            values = (content_hash, max(time.time_ns() // 1000, last + 1), clock, source)
+            sql = "INSERT INTO updates (hash, recorded_at, clock, source) VALUES (?, ?, ?, ?)"
+            update = int(connection.execute(sql, values).lastrowid or 0)
+            sql = 'INSERT INTO changes ("update", op, head, rel, tail, at, until, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
             for change in changes:
-                head, tail = self.add_entities([change.head, change.tail])
-                (rel,) = self.add_relations([change.rel])
-                values = (update, change.op, head, rel, tail, change.at, change.until, change.line)
-                connection.execute(
-                    'INSERT INTO changes ("update", op, head, rel, tail, at, until, line) '
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    values,
-                )
+                head, rel = self.entities.add(change.head), self.relations.add(change.rel)
+                ids = head, rel, self.entities.add(change.tail)
+                connection.execute(sql, (update, change.op, *ids, change.at, change.until, change.line))
         return update
 
     def discard(self, update: int) -> None:
@@ -152,95 +177,54 @@ class FactStore(Revisions):
         )
         return [Change(*row) for row in self.connection.execute(sql, (update,))]
 
-    def _ancestors(self, release: int | None) -> set[int]:
-        parents = dict(self.connection.execute("SELECT number, parent FROM releases"))
-        found: set[int] = set()
-        while release is not None and release not in found:
-            found.add(release)
-            release = parents.get(release)
-        return found
-
-    def updates(self, state: str | None = None) -> list[Update]:
-        """The recorded updates, oldest first.
-
-        Args:
-            state: Only those that are ``"pending"``, ``"applied"`` or ``"undone"``.
-        """
-        applied = self._ancestors(self.release)
-        sql = (
-            'SELECT u.id, recorded_at, clock, source, "release", '
-            '(SELECT count(*) FROM changes WHERE "update" = u.id) FROM updates u ORDER BY u.id'
-        )
-        found = []
-        for number, recorded_at, clock, source, release, count in self.connection.execute(sql).fetchall():
-            kind = "pending" if release is None else "applied" if release in applied else "undone"
-            found.append(Update(number, recorded_at, clock, source, release, kind, count))
-        return [update for update in found if state in (None, update.state)]
+    def updates(self, state: str | None = None, content_hash: str | None = None) -> list[Update]:
+        """The recorded updates, oldest first; only those of a state (``"pending"``, ``"applied"`` or ``"undone"``) or
+        with a content, if they are given."""
+        return [Update(*row) for row in self.connection.execute(_UPDATES, (self.release, state, content_hash))]
 
     def find_update(self, content_hash: str) -> Update | None:
         """The pending or applied update with this content, if there is one."""
-        rows = self.connection.execute("SELECT id FROM updates WHERE hash = ?", (content_hash,)).fetchall()
-        known = {row[0] for row in rows}
-        return next((update for update in self.updates() if update.id in known and update.state != "undone"), None)
+        return next((update for update in self.updates(None, content_hash) if update.state != "undone"), None)
 
     def releases(self) -> list[Release]:
         """The releases that have been current, oldest first."""
-        members: dict[int, list[int]] = {}
-        for update, release in self.connection.execute('SELECT id, "release" FROM updates WHERE "release" IS NOT NULL'):
-            members.setdefault(release, []).append(update)
-        rows = self.connection.execute("SELECT number, parent, created, clock, metrics FROM releases ORDER BY number")
-        return [self._release(row, tuple(members.get(row[0], ()))) for row in rows]
+        found = []
+        for number, parent, created, clock, ids, text in self.connection.execute(_RELEASES):
+            try:
+                metrics = dict(json.loads(text))
+            except (ValueError, TypeError) as error:
+                raise StoreError(f"'{self.path}' is damaged: release {number} has no metrics ({error})") from None
+            if type(created) is not int or type(clock) is not int or not 0 <= created < MAX_CREATED:
+                got = f"got {created!r} and {clock!r}"
+                raise StoreError(f"'{self.path}' is damaged: release {number} has no times ({got})")
+            found.append(Release(number, parent, created, clock, tuple(json.loads(ids)), metrics))
+        return found
 
-    def _release(self, row: tuple[Any, ...], updates: tuple[int, ...]) -> Release:
-        number, parent, created, clock, text = row
-        try:
-            metrics = dict(json.loads(text))
-        except (ValueError, TypeError) as error:
-            raise StoreError(f"'{self.path}' is damaged: release {number} has no metrics ({error})") from None
-        if type(created) is not int or type(clock) is not int or not 0 <= created < MAX_CREATED:
-            raise StoreError(f"'{self.path}' is damaged: release {number} has no times (got {created!r} and {clock!r})")
-        return Release(number, parent, created, clock, updates, metrics)
-
-    def _apply_update(self, update: int) -> None:
+    def _apply_update(self, update: int, revision: int) -> None:
         sql = 'SELECT op, head, rel, tail, at, until FROM changes WHERE "update" = ? ORDER BY id'
         for row in self.connection.execute(sql, (update,)).fetchall():
-            self._apply(*row)  # what no longer fits, after a rollback, has no effect
+            apply_ids(self, revision, *row)  # what no longer fits, after a rollback, has no effect
 
-    def sync(self, chain: Sequence[Release]) -> bool:
-        """Brings the facts to the state of a release, in one transaction.
-
-        The first time, its pending updates are applied. Later the revision it had is restored, which costs as much
-        as has changed since.
-
-        Args:
-            chain: The release and its ancestors, oldest first.
-
-        Returns:
-            Whether anything was to be done.
-        """
+    def sync(self, chain: Sequence[Release]) -> None:
+        """Brings the facts to the state of the last release of a chain, oldest first, in one transaction. The first
+        time, its updates are applied. Later the revision it had is restored, which costs as much as has changed
+        since."""
         target = chain[-1]
         if self.release == target.number:
-            return False
+            return
         with self.transaction() as connection:
             known = {number for (number,) in connection.execute("SELECT number FROM releases")}
-            base = max((i for i, release in enumerate(chain) if release.number in known), default=None)
-            if base is not None and chain[base].number != self.release:
-                self._restore(self.revision_of(chain[base].number), f"back to release {chain[base].number}")
-            for release in chain[0 if base is None else base + 1 :]:
-                revision = self.begin_revision(f"release {release.number}")
+            base = max((i for i, release in enumerate(chain) if release.number in known), default=-1)
+            if base >= 0 and chain[base].number != self.release:
+                number = chain[base].number
+                restore(self, self.revision_of(number), f"back to release {number}")
+            for release in chain[base + 1 :]:
+                revision = begin_revision(self, f"release {release.number}")
                 for update in release.updates:
-                    self._apply_update(update)
-                marks = [(release.number, update) for update in release.updates]
-                connection.executemany('UPDATE updates SET "release" = ? WHERE id = ?', marks)
-                values = (
-                    release.number,
-                    release.parent,
-                    release.created,
-                    release.clock,
-                    json.dumps(release.metrics),
-                    revision,
-                )
-                connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", values)
-            self._set("release", target.number)
-            self._set("clock", target.clock)
-        return True
+                    self._apply_update(update, revision)
+                    connection.execute('UPDATE updates SET "release" = ? WHERE id = ?', (release.number, update))
+                values = (release.number, release.parent, release.created, release.clock)
+                metrics = json.dumps(release.metrics)
+                connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", (*values, metrics, revision))
+            set_value(self, "release", target.number)
+            set_value(self, "clock", target.clock)

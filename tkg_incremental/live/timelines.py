@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,29 +10,19 @@ from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.quads import MANY_FACTS, ChangedFacts
 from tkg_incremental.live.records import OPEN
 from tkg_incremental.live.store import FactStore
-
-
-def steps_of_facts(facts: Sequence[np.ndarray], clock: GraphClock) -> Tensor:
-    """Facts ``[F, 5]`` in steps, without those that begin after the last step.
-
-    Args:
-        facts: Arrays of head, rel, tail, valid_from, valid_to (exclusive).
-        clock: The time axis.
-    """
-    head, rel, tail, valid_from, valid_to = facts
-    first = np.maximum(valid_from, clock.origin) - clock.origin
-    last = np.minimum(valid_to - 1, clock.now) - clock.origin
-    rows = np.stack([head, rel, tail, first, last], axis=1)[first <= last]
-    return torch.from_numpy(np.ascontiguousarray(rows))
+from tkg_incremental.ops.answers import FIRST, LAST
 
 
 def whole_timeline(store: FactStore, clock: GraphClock) -> Timeline:
-    """A timeline of all facts of the store."""
-    arrays = store.facts_arrays()
-    return make_timeline(steps_of_facts(arrays[1:], clock), store, clock)
+    """A timeline of all facts of the store but those that begin after the last step."""
+    facts = torch.from_numpy(store.facts_arrays()[1:].T.copy())
+    facts[:, FIRST] = facts[:, FIRST].clamp(min=clock.origin) - clock.origin
+    facts[:, LAST] = (facts[:, LAST] - 1).clamp(max=clock.now) - clock.origin
+    return make_timeline(facts[facts[:, FIRST] <= facts[:, LAST]], store, clock)
 
 
 def make_timeline(facts: Tensor, store: FactStore, clock: GraphClock) -> Timeline:
+    """A timeline of facts ``[F, 5]`` in steps."""
     nothing = torch.empty(0, 5, dtype=torch.long)
     sizes = max(1, store.num_entities), max(1, store.num_relations)
     return Timeline({"train": facts, "val": nothing, "test": nothing}, *sizes, clock.axis)

@@ -21,7 +21,8 @@ from tkg_incremental.live.gate import (
     neighbour_overlap,
     neighbours,
 )
-from tkg_incremental.live.learning import train_update
+from tkg_incremental.live.learning import Round, train_update
+from tkg_incremental.live.loading import load_grown
 from tkg_incremental.live.proposals import count_changes
 from tkg_incremental.live.quads import (
     ChangedFacts,
@@ -30,21 +31,21 @@ from tkg_incremental.live.quads import (
     first_of_each,
     hold,
     older_facts,
+    replay_of_entities,
     replay_quads,
     some_quads,
 )
 from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.serving import ServedGraph
+from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.live.timelines import update_timeline
-from tkg_incremental.ops.answers import TIME
+from tkg_incremental.ops.answers import HEAD, TAIL, TIME
 from tkg_incremental.seeding import make_generator
 
 # A round of learning that adds less than this to the sum of the gate's shares is the last one.
 _STEP = 0.01
-# After this number of rounds that add less, learning ends even if the gate will refuse.
-_PATIENCE = 5
 # Entities whose neighbours are compared before and after, and entities that may be neighbours.
 _PROBED, _OTHERS = 100, 2000
 
@@ -64,8 +65,8 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     before, clock, number = graph.clock, graph.pending_clock, len(store.releases())
     changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
     growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = graph.load_grown(clock.num_steps, growth)
-    static = model.encoder.static_entities
+    model, sizes = load_grown(graph, clock.num_steps, growth)
+    static = model.static_entities
     sample = older_facts(store, before, gate.sample, settings.seed)
     first_before = Questions(sample, store, before, static).ranks(model).view(2, len(sample)) <= 1
     order = torch.randperm(sizes["entity"], generator=make_generator(settings.seed, "drift"))
@@ -74,7 +75,12 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     with store.preview():
         changed = _changed(changes, store, before, clock)
         rng = np.random.default_rng(make_generator(settings.seed, "replay", number).initial_seed())
-        replay = replay_quads(store, clock, settings.replay, rng)
+        replay, initial_sums = replay_quads(store, clock, settings.replay, rng), None
+        if not settings.visits_every_fact(store.num_facts):
+            entities = torch.unique(torch.cat(changed)[:, [HEAD, TAIL]]).tolist()
+            half = settings.replay // 2
+            replay = torch.cat([replay[:half], replay_of_entities(entities, store, clock, half, rng)])
+            initial_sums = InitialSums(model, sizes, entities, store)
         # Facts of the last step must hold at the new last step, too.
         sample[sample[:, TIME] == before.num_steps - 1, TIME] = clock.num_steps - 1
         holds = hold(sample, store, clock)
@@ -100,21 +106,22 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
 
         reports: list[GateReport] = []
 
-        def is_learnt() -> bool:
+        def judge_round() -> Round:
             reports.append(measure())
-            return _is_over(reports, gate)
+            return Round(_value(reports[-1], gate), _is_over(reports, gate))
 
         moved: dict[str, Tensor] = {}
         if len(torch.cat(changed)):
             timeline = update_timeline(store, clock, changed, replay)
-            moved = train_update(model, timeline, changed, replay, settings, number, is_learnt)
+            moved = train_update(model, timeline, changed, replay, settings, number, judge_round, initial_sums)
         lost = _without_facts(changes, store)
         if len(lost):  # nothing is left that its vector stands for
-            model.encoder.initialize("entity", lost, make_generator(settings.seed, "lost", number))
-            for name in model.encoder.tables("entity"):
+            model.initialize("entity", lost, make_generator(settings.seed, "lost", number))
+            for name in model.tables("entity"):
                 moved[name] = torch.cat([moved.get(name, lost[:0]), lost])
         rows = changed_rows(model, moved, sizes)
-        report = reports[-1] if reports and not len(lost) else measure()
+        # The best round, as of train_update.
+        report = max(reports, key=lambda each: _value(each, gate)) if reports and not len(lost) else measure()
         outcome = judge(replace(report, finite=is_finite(model, rows)), gate)
         calibration = graph.rescaled(graph.calibration, model, clock, still.quads)
         facts, new_entities = store.num_facts, store.num_entities - sizes["entity"]
@@ -139,18 +146,21 @@ def _changed(changes: Sequence[Change], store: FactStore, before: GraphClock, cl
 def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
     """``[n]`` entities of retracted facts that have no other facts."""
     names = {name for change in changes if change.op == "retract" for name in (change.head, change.tail)}
-    ids = sorted({entity for name in names if (entity := store.entity_id(name)) is not None})
+    ids = sorted({entity for name in names if (entity := store.entities.find(name)) is not None})
     return torch.tensor([entity for entity in ids if not store.neighbours(entity)], dtype=torch.long)
 
 
 def _is_over(reports: Sequence[GateReport], gate: GateSettings) -> bool:
-    """Whether nothing is left to learn, or the gate is passed and another round has not helped, or several have not."""
+    """Whether nothing is left to learn, or the gate is passed and another round has not helped."""
     # The gate would pass with a little to spare.
     tighter = replace(gate, learned=0.99, kept=gate.kept / 10, outranked=(1 + gate.outranked) / 2)
     if judge(reports[-1], tighter).passed:
         return True
-    sums = [sum(v for v in (r.learned, r.kept, r.outranked) if not math.isnan(v)) for r in reports]
-    if len(sums) > _PATIENCE and max(sums[-_PATIENCE:]) - max(sums[:-_PATIENCE]) < _STEP:
-        return True
-    has_stopped = len(sums) > 1 and sums[-1] - sums[-2] < _STEP
+    has_stopped = len(reports) > 1 and _value(reports[-1], gate) - _value(reports[-2], gate) < _STEP
     return has_stopped and judge(reports[-1], gate).passed
+
+
+def _value(report: GateReport, gate: GateSettings) -> float:
+    """How good a round is: the sum of its shares, and better than all that the gate refuses if it does not."""
+    shares = sum(value for value in (report.learned, report.kept, report.outranked) if not math.isnan(value))
+    return shares + 3 * judge(report, gate).passed

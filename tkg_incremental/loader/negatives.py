@@ -11,6 +11,7 @@ from tkg_incremental.loader.batch import Candidates
 from tkg_incremental.loader.pool import CandidatePool
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import SIDES, TIME, AnswerIndex, Side
+from tkg_incremental.ops.keys import expand_spans
 
 # A draw that hits a true answer is repeated at most this often, then masked. Only queries whose true answers are
 # nearly all known entities come to that.
@@ -83,12 +84,20 @@ class NegativeSampler:
             quads: ``[B, 4]``.
             lists: ``[L, K]`` entity ids.
             time: ``[L]`` the step of each list.
-            list_of_quad: ``[B]`` the list of each quad.
+            list_of_quad: ``[B]`` the list of each quad, of the same step.
             from_pool: Whether the lists were drawn from the candidate pool.
         """
-        own = lists[list_of_quad]
-        unknown = self.timeline.column_of[own] >= self.timeline.num_known[quads[:, TIME], None]
-        mask = torch.cat([self._answers(side).contains(quads, own) | unknown for side in SIDES])
+        unknown = self.timeline.column_of[lists] >= self.timeline.num_known[time, None]
+        mask = unknown[list_of_quad].repeat(2, 1)
+        # Each query has few answers: they are looked up in its list, not the list among the answers.
+        count = self.timeline.num_entities
+        listed, place = (lists + count * torch.arange(len(lists), device=lists.device)[:, None]).flatten().sort()
+        for side, half in zip(SIDES, mask.view(2, len(quads), lists.size(1)), strict=True):
+            row, entity = self._answers(side).expand(quads)
+            key = list_of_quad[row] * count + entity
+            low, high = (torch.searchsorted(listed, key, right=right) for right in (False, True))
+            answer, found = expand_spans(low, high - low)
+            half[row[answer], place[found] % lists.size(1)] = True
         return Candidates(lists, time, list_of_quad.repeat(2), mask, from_pool)
 
     def _answers(self, side: Side) -> AnswerIndex:

@@ -40,6 +40,9 @@ class Evaluator:
             each distinct quad once.
         max_past_steps: Maximum number of past steps on which :math:`\alpha` is evaluated; :obj:`None` for all. See
             :func:`past_steps` for which ones.
+        exclude_ended: Rank a candidate behind all others if train facts say that it has ended: its triple held in the
+            ``window`` steps before and does not hold at the step that is asked for. A triple that begins again in
+            another split is ranked last, too. Not for events, which may well happen again.
         communicator: Connects the processes that share the work. All of them have to make the same calls, and get
             the same bits.
         count: Counts ranks; by default for models that every process has as a whole.
@@ -54,6 +57,7 @@ class Evaluator:
         average_from: int = 0,
         count_repeats: bool = True,
         max_past_steps: int | None = 100,
+        exclude_ended: bool = False,
         communicator: Communicator = LOCAL,
         count: RankCounter | None = None,
     ) -> None:
@@ -62,14 +66,15 @@ class Evaluator:
         self.timeline, self.split, self.window = timeline, split, window
         self.per_query, self.average_from, self.max_past_steps = per_query, average_from, max_past_steps
         self.communicator, self.count = communicator, RankCounter() if count is None else count
-        self.count_repeats = count_repeats
+        self.count_repeats, self.exclude_ended = count_repeats, exclude_ended
         self.table = timeline.split(split) if count_repeats else timeline.split(split).merged()
 
     @property
     def options(self) -> dict[str, object]:
         """The options that change metrics: runs that differ in them cannot be continued."""
         names = ("split", "window", "per_query", "average_from", "count_repeats", "max_past_steps")
-        return {name: getattr(self, name) for name in names}
+        # Runs from before this option ranked all candidates by their scores.
+        return {name: getattr(self, name) for name in names} | ({"exclude_ended": True} if self.exclude_ended else {})
 
     @torch.no_grad()
     def rank(
@@ -96,10 +101,11 @@ class Evaluator:
             return None
         timeline = self.timeline
         former = timeline.truth.deleted(step, self.window) if deleted else quads[:0]
+        ended = timeline.observed.deleted(step, self.window) if self.exclude_ended else None
         known = timeline.known_entities(step) if candidates == "known" else timeline.order
         with _eval_mode(model):
-            sides = [SideQueries.of(model, timeline, quads, side, former) for side in SIDES]
-            sets = [answers for side in sides for answers in (side.current, side.deleted)]
+            sides = [SideQueries.of(model, timeline, quads, side, former, len(known), ended) for side in SIDES]
+            sets = [answers for side in sides for answers in side.sets]
             counts = iter(self.count(sets, model, known, step, communicator or self.communicator))
         return StepRanks.cat([side.ranks(next(counts), next(counts)) for side in sides])
 
@@ -241,7 +247,8 @@ class Evaluator:
         return {"A@10": metric.average(alpha, self.average_from), "A@10 incremental": incremental}
 
     def __repr__(self) -> str:
-        return f"Evaluator({self.split}, window={self.window}, per_query={self.per_query})"
+        excluded = ", exclude_ended=True" if self.exclude_ended else ""
+        return f"Evaluator({self.split}, window={self.window}, per_query={self.per_query}{excluded})"
 
 
 def past_steps(step: int, limit: int | None = None) -> range:

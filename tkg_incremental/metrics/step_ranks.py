@@ -11,8 +11,8 @@ from torch import Tensor
 from tkg_incremental.data import Timeline
 from tkg_incremental.data.intervals import one_step_facts
 from tkg_incremental.metrics.counting import Answers
+from tkg_incremental.metrics.exclusion import Exclusion, Ranks, pair_up
 from tkg_incremental.ops.answers import REL, AnswerIndex, Side, query_columns
-from tkg_incremental.ops.keys import segment_arange
 from tkg_incremental.ops.ranking import RankCounts
 
 if TYPE_CHECKING:
@@ -64,15 +64,26 @@ class SideQueries:
         by_query: ``[n]`` quads sorted by query.
         current: The answers of the quads, in the order of ``by_query``.
         deleted: The deleted answers of each query.
+        exclusion: The candidates that rank behind all others; :obj:`None` for none.
     """
 
     query_of_row: Tensor
     by_query: Tensor
     current: Answers
     deleted: Answers
+    exclusion: Exclusion | None = None
 
     @classmethod
-    def of(cls, model: TKGModel, timeline: Timeline, quads: Tensor, side: Side, deleted: Tensor) -> SideQueries:
+    def of(
+        cls,
+        model: TKGModel,
+        timeline: Timeline,
+        quads: Tensor,
+        side: Side,
+        deleted: Tensor,
+        num_candidates: int,
+        excluded: Tensor | None = None,
+    ) -> SideQueries:
         """The queries of one side.
 
         Args:
@@ -81,6 +92,8 @@ class SideQueries:
             quads: ``[n, 4]`` quads of one step.
             side: The side that is asked for.
             deleted: ``[D, 4]`` deleted facts as quads of the same step.
+            num_candidates: The candidates are the first ones of the timeline's order.
+            excluded: ``[E, 4]`` quads of the same step whose answers rank behind all others; :obj:`None` for none.
         """
         given, asked = query_columns(side)
         # Quads with the same query are scored once.
@@ -92,28 +105,39 @@ class SideQueries:
         query = model.query_vectors(distinct, side)
         owner = query_of_row[by_query]
         true_query, true_answer = timeline.answers(side, "all").expand(distinct)
-        row, place = _pair_up(owner, torch.bincount(true_query, minlength=len(queries)))
+        row, place = pair_up(owner, torch.bincount(true_query, minlength=len(queries)))
         ignored = row, timeline.column_of[true_answer[place]]
         answers = Answers(query, owner, timeline.column_of[quads[by_query, asked]], ignored)
-        former = AnswerIndex(one_step_facts(deleted), side, timeline.num_entities, timeline.num_relations)
-        former_query, former_answer = former.expand(distinct)
+        former_query, former_column = _columns(timeline, deleted, side, distinct)
         none = former_query[:0]
-        former_answers = Answers(query, former_query, timeline.column_of[former_answer], (none, none))
-        return cls(query_of_row, by_query, answers, former_answers)
+        former_answers = Answers(query, former_query, former_column, (none, none))
+        exclusion = None
+        if excluded is not None:
+            exclusion = Exclusion(*_columns(timeline, excluded, side, distinct), num_candidates)
+        return cls(query_of_row, by_query, answers, former_answers, exclusion)
+
+    @property
+    def sets(self) -> list[Answers]:
+        """The answers to count ranks of."""
+        sets = [self.current, self.deleted]
+        return sets if self.exclusion is None else [self.exclusion.twice(answers) for answers in sets]
 
     def ranks(self, counts: RankCounts, deleted: RankCounts) -> StepRanks:
-        """The ranks from the counts of :attr:`current` and :attr:`deleted`."""
+        """The ranks from the counts of :attr:`sets`."""
+        now: RankCounts | Ranks = counts
+        former: RankCounts | Ranks = deleted
+        if self.exclusion is not None:
+            now, former = self.exclusion.ranks(self.current, counts), self.exclusion.ranks(self.deleted, deleted)
         filtered, raw = (torch.empty(len(self.by_query), device=self.by_query.device) for _ in range(2))
-        filtered[self.by_query], raw[self.by_query] = counts.filtered, counts.raw
+        filtered[self.by_query], raw[self.by_query] = now.filtered, now.raw
         # The deleted answers of a query count for every quad that has this query.
         owner = self.deleted.owner
-        row, place = _pair_up(self.query_of_row, torch.bincount(owner, minlength=len(self.deleted.query)))
-        return StepRanks(filtered, raw, deleted.raw[place], row, owner[place])
+        row, place = pair_up(self.query_of_row, torch.bincount(owner, minlength=len(self.deleted.query)))
+        return StepRanks(filtered, raw, former.raw[place], row, owner[place])
 
 
-def _pair_up(group_of_row: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row and each member of its group: (row, position of the member if groups are stored end to end)."""
-    counts = members[group_of_row]
-    row = torch.repeat_interleave(torch.arange(len(group_of_row), device=members.device), counts)
-    start = torch.cumsum(members, 0) - members
-    return row, start[group_of_row[row]] + segment_arange(counts)
+def _columns(timeline: Timeline, facts: Tensor, side: Side, queries: Tensor) -> tuple[Tensor, Tensor]:
+    """The answers to queries, quads of one step, in facts of this step: (query, column), each ``[M]``, by query."""
+    index = AnswerIndex(one_step_facts(facts), side, timeline.num_entities, timeline.num_relations)
+    query, answer = index.expand(queries)
+    return query, timeline.column_of[answer]

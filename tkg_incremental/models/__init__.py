@@ -1,24 +1,21 @@
-r"""The model zoo: encoders × decoders, and the named combinations."""
+r"""The model zoo, and the base classes of models and decoders."""
 
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.calendar_de import CalendarDE
+from tkg_incremental.models.chronor import ChronoR
+from tkg_incremental.models.de import DE
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.decoders import ComplEx, DistMult, SimplE, TransE
 from tkg_incremental.models.encoder import Encoder
-from tkg_incremental.models.encoders import DiachronicEncoder, HyperplaneEncoder, StaticEncoder
+from tkg_incremental.models.hyte import HyTE
 from tkg_incremental.models.saving import load_model, save_model
-from tkg_incremental.models.zoo import (
-    DE,
-    ZOO,
-    CalendarDE,
-    ChronoR,
-    HyTE,
-    Static,
-    TComplEx,
-    TeRo,
-    TNTComplEx,
-    TTransE,
-    register_model,
-)
+from tkg_incremental.models.static import Static
+from tkg_incremental.models.tables import EmbeddingTables
+from tkg_incremental.models.tcomplex import TComplEx
+from tkg_incremental.models.tero import TeRo
+from tkg_incremental.models.tntcomplex import TNTComplEx
+from tkg_incremental.models.ttranse import TTransE
+from tkg_incremental.models.zoo import ZOO, register_model
 
 __all__ = classes = [
     "DE",
@@ -27,14 +24,12 @@ __all__ = classes = [
     "ChronoR",
     "ComplEx",
     "Decoder",
-    "DiachronicEncoder",
     "DistMult",
+    "EmbeddingTables",
     "Encoder",
     "HyTE",
-    "HyperplaneEncoder",
     "SimplE",
     "Static",
-    "StaticEncoder",
     "TComplEx",
     "TKGModel",
     "TNTComplEx",

@@ -3,66 +3,98 @@
 from __future__ import annotations
 
 import copy
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TKGBatch
 from tkg_incremental.models.batch_vectors import ends_of
 from tkg_incremental.models.decoder import Decoder
-from tkg_incremental.models.encoder import Encoder, RowSource
+from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.models.encoding import EncodedBatch
+from tkg_incremental.models.tables import RowSource
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
 from tkg_incremental.ops.scores import all_scores, sampled_scores
 
 if TYPE_CHECKING:
+    from typing_extensions import Self  # typing's from Python 3.11 on
+
     from tkg_incremental.answers import Answer, AnswerEngine, TimelinePoint
     from tkg_incremental.datasets.base import TKGDataset
 
 # Queries with fewer candidates are scored by one thread.
 _ENTITIES_PER_THREAD = 10_000
+# Arguments of a constructor that are no options.
+_NOT_OPTIONS = frozenset({"num_entities", "num_relations", "num_steps", "seed"})
 
 
-class TKGModel(nn.Module):
-    r"""A temporal knowledge graph model :math:`\phi(s, r, o, t) = \mathrm{DEC}(\mathbf{z}^t_s, \mathbf{z}^t_r,
-    \mathbf{z}^t_o)`.
+class TKGModel(Encoder):
+    r"""Base class of temporal knowledge graph models, :math:`\phi(s, r, o, t) = \mathrm{DEC}(\mathbf{z}^t_s,
+    \mathbf{z}^t_r, \mathbf{z}^t_o)`.
+
+    A model is an encoder with a decoder. The constructor of a subclass registers tables with :meth:`add_table` and ends
+    with :meth:`reset_parameters`; its arguments, apart from sizes and ``seed``, are saved with the model. It implements
+    :meth:`entity` or :meth:`relation`, or both: without them, vectors are the rows of the tables ``entity_vectors`` and
+    ``relation_vectors``, which do not depend on time.
 
     Args:
-        encoder: Computes the vectors of entities and relations at a step.
+        num_entities: Number of entities.
+        num_relations: Number of relations.
+        num_steps: Number of steps.
+        hidden_channels: Width of the vectors.
         decoder: Computes the score of three vectors.
-        catalog: Names and times, for :meth:`query`.
-        reciprocal: Whether the encoder has two rows per relation, ``2r`` and ``2r + 1``, the second for the inverse
-            relation. A head query :math:`(?, r, o, t)` is then answered as the tail query :math:`(o, r^{-1}, ?, t)`.
+        reciprocal: Whether relation tables have two rows per relation, ``2r`` and ``2r + 1``, the second for the
+            inverse relation. A head query :math:`(?, r, o, t)` is then answered as the tail query :math:`(o, r^{-1}, ?,
+            t)`.
     """
 
     #: Whether the model is a former state that does not learn.
     is_frozen = False
+    #: Arguments of the constructor, to construct a saved model again.
+    options: dict[str, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = _recording_options(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
-        self, encoder: Encoder, decoder: Decoder, catalog: Catalog | None = None, reciprocal: bool = False
+        self,
+        num_entities: int,
+        num_relations: int,
+        num_steps: int,
+        hidden_channels: int,
+        decoder: Decoder,
+        reciprocal: bool = False,
     ) -> None:
-        super().__init__()
-        self.encoder, self.decoder, self.catalog, self.reciprocal = encoder, decoder, catalog, reciprocal
-        #: Arguments of the named models, to construct a saved one again.
-        self.options: dict[str, Any] = {}
+        super().__init__(num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
+        if decoder.reads_halves and (hidden_channels < 2 or hidden_channels % 2):
+            name = type(decoder).__name__
+            raise ValueError(f"hidden_channels must be even and at least 2 with {name} (got {hidden_channels})")
+        self.decoder, self.reciprocal = decoder, reciprocal
+        self.__dict__.setdefault("options", {})
+        #: Names and times, for :meth:`query`.
+        self.catalog: Catalog | None = None
         self._answers: tuple[Catalog | None, AnswerEngine] | None = None
+        self._pools: tuple[list[Tensor], dict[tuple[int, int], int]] = [], {}
+
+    @classmethod
+    def from_dataset(cls, dataset: TKGDataset, hidden_channels: int = 128, **kwargs: object) -> Self:
+        """A new model of the dataset's size that knows its names."""
+        model = cls(dataset.num_entities, dataset.num_relations, dataset.num_steps, hidden_channels, **kwargs)  # type: ignore[arg-type]
+        model.catalog = Catalog.from_dataset(dataset)
+        return model
 
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
-
-    def frozen_copy(self) -> FrozenModel:
-        """A copy that does not learn."""
-        parts = copy.deepcopy(self.encoder), copy.deepcopy(self.decoder)
-        return FrozenModel(*parts, self.catalog, self.reciprocal).requires_grad_(False).eval()
-
-    def frozen_view(self, former: RowSource) -> FrozenModel:
-        """The model with the rows that ``former`` provides: like a frozen copy, without the copy."""
-        return FrozenModel(self.encoder.with_rows_of(former), self.decoder, self.catalog, self.reciprocal)
 
     # Training ------------------------------------------------------------------------------------------
 
@@ -71,16 +103,57 @@ class TKGModel(nn.Module):
         return EncodedBatch(self, batch, timeline)
 
     def encode_pool(self, entities: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
-        """Vectors of the first ``sizes[i]`` entities at ``steps[i]``, and where each step begins among them."""
-        return self.encoder.encode_known(entities, steps, sizes), [0, *accumulate(sizes[:-1])]
+        """Vectors of the first ``sizes[i]`` entities at ``steps[i]``, and where each step begins among them. A frozen
+        model keeps them: each step is encoded once."""
+        if not self.is_frozen:
+            return self.encode_known(entities, steps, sizes), [0, *accumulate(sizes[:-1])]
+        wanted, (tables, first) = list(zip(steps, sizes, strict=True)), self._pools
+        new = [each for each in wanted if each not in first]
+        if new:
+            begins = accumulate((size for _, size in new), initial=sum(map(len, tables)))
+            tables.append(self.encode_known(entities, *map(list, zip(*new, strict=True))))
+            tables[:] = [torch.cat(tables)] if len(tables) > 1 else tables
+            first.update(zip(new, begins, strict=False))
+        return tables[0], [first[each] for each in wanted]
+
+    def frozen_copy(self) -> Self:
+        """A copy that does not learn."""
+        twin = copy.deepcopy(self, {id(shared): shared for shared in (self.catalog, self._answers)})
+        twin.is_frozen = True
+        return twin.requires_grad_(False).eval()
+
+    def frozen_view(self, former: RowSource) -> Self:
+        """The model with the rows that ``former`` provides: like a frozen copy, without the copy."""
+        twin = self.with_rows_of(former)
+        twin.is_frozen, twin._pools = True, ([], {})
+        return twin
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._pools = [], {}
+        return super().load_state_dict(*args, **kwargs)
+
+    def expand(
+        self,
+        num_entities: int | None = None,
+        num_relations: int | None = None,
+        num_steps: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Self:
+        """Makes room for new entities, relations or steps; existing rows keep their values."""
+        if num_relations is not None and self.reciprocal:
+            num_relations *= 2
+        self.expand_tables({"entity": num_entities, "relation": num_relations, "time": num_steps}, generator)
+        return self
+
+    # Scores --------------------------------------------------------------------------------------------
 
     def relation_rows(self, rel: Tensor, side: Side) -> Tensor:
-        """Rows of the encoder's relation tables for queries of one side, ``[*] → [*]``."""
+        """Rows of the relation tables for queries of one side, ``[*] → [*]``."""
         return 2 * rel + (side == "head") if self.reciprocal else rel
 
-    def relation_vectors(self, rel: Tensor, time: Tensor, side: Side) -> Tensor:
+    def encode_relation(self, rel: Tensor, time: Tensor, side: Side) -> Tensor:
         """Vectors of relations for queries of one side, ``[*] → [*, d]``."""
-        return self.encoder.relation(self.relation_rows(rel, side), time)
+        return self.relation(self.relation_rows(rel, side), time)
 
     def query_of(self, given: Tensor, rel: Tensor, side: Side) -> Tensor:
         """Query vectors from the vectors of given entities and of relations, ``2 × [*, d] → [*, d]``."""
@@ -95,30 +168,28 @@ class TKGModel(nn.Module):
             quads: ``[B, 4]``.
             rel: ``[B, d]`` vectors of the relations for tail queries.
         """
-        inverse = self.relation_vectors(quads[:, REL], quads[:, TIME], "head") if self.reciprocal else rel
+        inverse = self.encode_relation(quads[:, REL], quads[:, TIME], "head") if self.reciprocal else rel
         return torch.cat([self.query_of(head, rel, "tail"), self.query_of(tail, inverse, "head")])
-
-    # Scores --------------------------------------------------------------------------------------------
 
     def forward(self, quads: Tensor) -> Tensor:
         """Scores of quads, ``[B, 4] → [B]``: with reciprocal relations the mean of both directions."""
-        head, tail = self.encoder.entity(ends_of(quads), quads[:, TIME, None]).unbind(1)
+        head, tail = self.entity(ends_of(quads), quads[:, TIME, None]).unbind(1)
         time, rel = quads[:, TIME], quads[:, REL]
-        score = self.decoder(head, self.relation_vectors(rel, time, "tail"), tail)
+        score = self.decoder(head, self.encode_relation(rel, time, "tail"), tail)
         if not self.reciprocal:
             return score
-        return (score + self.decoder(tail, self.relation_vectors(rel, time, "head"), head)) / 2
+        return (score + self.decoder(tail, self.encode_relation(rel, time, "head"), head)) / 2
 
     def query_vectors(self, quads: Tensor, side: Side) -> Tensor:
         """Query vectors for ``side`` of each quad, ``[B, 4] → [B, d]``."""
         given, _ = query_columns(side)
         time = quads[:, TIME]
-        entity = self.encoder.entity(quads[:, given], time)
-        return self.query_of(entity, self.relation_vectors(quads[:, REL], time, side), side)
+        entity = self.entity(quads[:, given], time)
+        return self.query_of(entity, self.encode_relation(quads[:, REL], time, side), side)
 
     def candidate_vectors(self, entities: Tensor, time: int) -> Tensor:
         """Vectors of entities at one step, ``[n] → [n, d]``."""
-        return self.encoder.encode_known(entities, [time], [len(entities)])
+        return self.encode_known(entities, [time], [len(entities)])
 
     def score_all(self, quads: Tensor, side: Side, candidates: Tensor) -> Tensor:
         """Every query against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
@@ -127,28 +198,15 @@ class TKGModel(nn.Module):
     @torch.no_grad()
     def score_entities(self, quad: Tensor, side: Side, entities: Tensor) -> Tensor:
         """One query against some entities, ``[1, 4] × [n] → [n]``. Vectors that are rows of a table are not copied."""
-        table = self.encoder.vectors_by_entity
-        if table is None:
+        if not self.static_entities or not self.reads_tables or self.is_sharded:
             return self.score_all(quad, side, self.candidate_vectors(entities, int(quad[0, TIME]))).squeeze(0)
+        table = self.get_parameter("entity_vectors")
         # A part for each thread, of equal sizes.
         parts = torch.get_num_threads() if len(entities) >= _ENTITIES_PER_THREAD else 1
         padding = entities[-1:].expand(-len(entities) % parts)
         index = torch.cat([entities, padding]).view(parts, -1)
         query = self.query_vectors(quad, side).expand(parts, -1).contiguous()
         return sampled_scores(query, table, index, self.decoder.similarity).flatten()[: len(entities)]
-
-    def expand(
-        self,
-        num_entities: int | None = None,
-        num_relations: int | None = None,
-        num_steps: int | None = None,
-        generator: torch.Generator | None = None,
-    ) -> TKGModel:
-        """Makes room for new entities, relations or steps; existing rows keep their values."""
-        if num_relations is not None and self.reciprocal:
-            num_relations *= 2
-        self.encoder.expand(num_entities, num_relations, num_steps, generator)
-        return self
 
     # Answers -------------------------------------------------------------------------------------------
 
@@ -192,35 +250,18 @@ class TKGModel(nn.Module):
         """The probability of a fact at every step."""
         return self.answers.timeline(head, rel, tail)
 
-    @classmethod
-    def from_dataset(cls, dataset: TKGDataset, hidden_channels: int = 128, **kwargs: object) -> TKGModel:
-        """A new model of the dataset's size that knows its names."""
-        model = cls(dataset.num_entities, dataset.num_relations, dataset.num_steps, hidden_channels, **kwargs)  # type: ignore[arg-type]
-        model.catalog = Catalog.from_dataset(dataset)
-        return model
 
+def _recording_options(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that keeps its arguments in ``options``, unless that of a subclass has done so."""
+    signature = inspect.signature(init)
 
-class FrozenModel(TKGModel):
-    """A model that does not change, so that the vectors of a pool are computed once per step."""
+    @wraps(init)
+    def recording(self: TKGModel, *args: Any, **kwargs: Any) -> None:
+        if "options" not in self.__dict__:
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            given = list(bound.arguments.items())[1:]
+            self.__dict__["options"] = {name: value for name, value in given if name not in _NOT_OPTIONS}
+        init(self, *args, **kwargs)
 
-    is_frozen = True
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._encoded: Tensor | None = None
-        self._first: dict[tuple[int, int], int] = {}
-
-    def encode_pool(self, entities: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
-        wanted = list(zip(steps, sizes, strict=True))
-        new = [each for each in wanted if each not in self._first]
-        if new:
-            table, first = super().encode_pool(entities, *map(list, zip(*new, strict=True)))
-            begin = 0 if self._encoded is None else len(self._encoded)
-            self._first |= {each: begin + start for each, start in zip(new, first, strict=True)}
-            self._encoded = table if self._encoded is None else torch.cat([self._encoded, table])
-        assert self._encoded is not None
-        return self._encoded, [self._first[each] for each in wanted]
-
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._encoded, self._first = None, {}
-        return super().load_state_dict(*args, **kwargs)
+    return recording

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -12,14 +12,17 @@ from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import Candidates, TKGBatch
-from tkg_incremental.loader.pool import CandidatePool
 from tkg_incremental.models.stepwise_vectors import StepwiseVectors
 from tkg_incremental.ops.answers import HEAD, TAIL, TIME
 from tkg_incremental.ops.scores import Similarity
-from tkg_incremental.ops.shared import Places, SharedTable
+from tkg_incremental.ops.shared import SharedTable
 
 if TYPE_CHECKING:
     from tkg_incremental.models.base import TKGModel
+
+# A table of vectors, and what finds the rows of entities ``[L, K]`` at steps ``[L]`` in it. (It must not refer to
+# BatchVectors: a cycle would keep the vectors until the garbage collector runs.)
+Table = tuple[SharedTable, Callable[[Tensor, Tensor], Tensor]]
 
 
 def ends_of(quads: Tensor) -> Tensor:
@@ -27,43 +30,22 @@ def ends_of(quads: Tensor) -> Tensor:
     return quads[:, HEAD : TAIL + 1 : TAIL - HEAD]
 
 
-class PoolTable:
-    """Vectors of the members of a candidate pool at the steps of a batch.
-
-    Args:
-        vectors: ``[N, d]``, step after step, members in the order of the pool.
-        first: ``[num_steps]`` where the vectors of a step begin.
-        pool: The pool.
-    """
-
-    def __init__(self, vectors: Tensor, first: Tensor, pool: CandidatePool) -> None:
-        self.vectors, self._first, self._pool = SharedTable(vectors), first, pool
-
-    def places(self, entities: Tensor, time: Tensor) -> Places:
-        """Rows of entities ``[L, K]`` at steps ``[L]``."""
-        return Places(self._pool.position[entities], self._first.index_select(0, time))
-
-
-class PairTable:
-    """Vectors of distinct (entity, time) pairs.
-
-    Args:
-        vectors: ``[N, d]``.
-        keys: ``[N]`` ascending, ``entity × num_steps + time``.
-        num_steps: Number of steps; 1 if entities do not depend on time.
-    """
-
-    def __init__(self, vectors: Tensor, keys: Tensor, num_steps: int) -> None:
-        self.vectors, self._keys, self._num_steps = SharedTable(vectors), keys, num_steps
-
-    def places(self, entities: Tensor, time: Tensor) -> Places:
-        """Rows of entities ``[L, K]`` at steps ``[L]``."""
-        return Places(torch.searchsorted(self._keys, pair_keys(entities, time, self._num_steps).contiguous()))
-
-
 def pair_keys(entities: Tensor, time: Tensor, num_steps: int) -> Tensor:
     """(entity, time) pairs as integers, ``[L, K], [L] → [L, K]``."""
     return entities if num_steps == 1 else entities * num_steps + time[:, None]
+
+
+def table_of_pairs(vectors: Tensor, keys: Tensor, num_steps: int) -> Table:
+    """The table of distinct pairs with ascending :func:`pair_keys` ``[N]``."""
+    return SharedTable(vectors), lambda entities, time: torch.searchsorted(
+        keys, pair_keys(entities, time, num_steps).contiguous()
+    )
+
+
+def table_of_pool(vectors: Tensor, first: Tensor, position: Tensor) -> Table:
+    """The table of the members of a candidate pool, in its order, step after step: those of step ``t`` begin at
+    ``first[t]``, and each entity has its ``position`` among them."""
+    return SharedTable(vectors), lambda entities, time: position[entities] + first.index_select(0, time)[:, None]
 
 
 class BatchVectors:
@@ -81,7 +63,7 @@ class BatchVectors:
 
     def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
         self.model, self.batch, self.timeline = model, batch, timeline
-        self._num_steps = 1 if model.encoder.static_entities else timeline.num_steps
+        self._num_steps = 1 if model.static_entities else timeline.num_steps
 
     @cached_property
     def stepwise(self) -> StepwiseVectors | None:
@@ -95,32 +77,32 @@ class BatchVectors:
         if self.stepwise is not None:
             head, tail = self.stepwise.ends(quads).unbind(1)
             return head, tail
-        table = self._tables[0]
-        head, tail = table.vectors.rows(table.places(ends_of(quads), quads[:, TIME]).rows).unbind(1)
+        table, find = self._tables[0]
+        head, tail = table.rows(find(ends_of(quads), quads[:, TIME])).unbind(1)
         return head, tail
 
     def scores(self, query: Tensor, candidates: Candidates, similarity: Similarity) -> Tensor:
         """Scores of candidates, ``[2B, d] → [2B, K]``."""
         if self.stepwise is not None:
             return self.stepwise.scores(query, candidates, similarity)
-        table, places = self.candidates(candidates)
+        table, rows = self.candidates(candidates)
         if candidates.list_of_query is not None:
-            places = places.lists(candidates.list_of_query)
-        return table.sampled_scores(query, places, similarity)
+            rows = rows.index_select(0, candidates.list_of_query)
+        return table.sampled_scores(query, rows, similarity)
 
-    def candidates(self, candidates: Candidates) -> tuple[SharedTable, Places]:
-        """A table of vectors and the rows of each list of candidates."""
-        table = self._tables[1 if candidates.from_pool else 0]
-        return table.vectors, table.places(candidates.entities, candidates.time)
+    def candidates(self, candidates: Candidates) -> tuple[SharedTable, Tensor]:
+        """A table of vectors and the rows of each list of candidates, ``[L, K]``."""
+        table, find = self._tables[1 if candidates.from_pool else 0]
+        return table, find(candidates.entities, candidates.time)
 
     @cached_property
     def _uses_pool(self) -> bool:
         """Whether the members of the pool are encoded at all steps of the batch."""
         drawn = sum(term.candidates.entities.numel() for term in self.batch if term.candidates is not None)
-        return self.model.encoder.encodes_together and sum(self._pool_sizes[1]) <= drawn + 2 * len(self.batch)
+        return self.model.encodes_together and sum(self._pool_sizes[1]) <= drawn + 2 * len(self.batch)
 
     @cached_property
-    def _tables(self) -> tuple[PoolTable | PairTable, PoolTable | PairTable]:
+    def _tables(self) -> tuple[Table, Table]:
         """The table of heads and tails, and the table of candidates."""
         pool, model = self.batch.pool, self.model
         steps, sizes = self._pool_sizes
@@ -136,17 +118,18 @@ class BatchVectors:
         entities, position = torch.unique(torch.cat([listed, keys // self._num_steps]), return_inverse=True)
         member, end = position.split([len(listed), len(keys)])
         others = torch.ones_like(entities, dtype=torch.bool).index_fill_(0, member, False).nonzero().squeeze(1)
-        subset = model.encoder.subset(entities)
-        ends = PairTable(subset.entity(end, keys % self._num_steps), keys, self._num_steps)
+        subset = model.subset(entities)
+        ends = table_of_pairs(subset.entity(end, keys % self._num_steps), keys, self._num_steps)
         vectors = subset.encode_known(torch.cat([member, others]), steps, sizes)
         return ends, self._pool_table(vectors, [0, *accumulate(sizes[:-1])], steps)
 
-    def _pool_table(self, vectors: Tensor, begins: list[int], steps: list[int]) -> PoolTable:
+    def _pool_table(self, vectors: Tensor, begins: list[int], steps: list[int]) -> Table:
+        """The table of the pool's members, in its order, step after step from ``begins`` on."""
         device = self.timeline.device
         first = torch.full((self.timeline.num_steps,), begins[0], device=device)
         if self._num_steps > 1:
             first[torch.tensor(steps, device=device)] = torch.tensor(begins, device=device)
-        return PoolTable(vectors, first, self.batch.pool)
+        return table_of_pool(vectors, first, self.batch.pool.position)
 
     @cached_property
     def _pool_sizes(self) -> tuple[list[int], list[int]]:
@@ -177,6 +160,6 @@ class BatchVectors:
             if term.candidates is not None and not term.candidates.from_pool:
                 yield term.candidates.entities, term.candidates.time
 
-    def _encode_pairs(self, keys: Tensor) -> PairTable:
-        vectors = self.model.encoder.entity(keys // self._num_steps, keys % self._num_steps)
-        return PairTable(vectors, keys, self._num_steps)
+    def _encode_pairs(self, keys: Tensor) -> Table:
+        vectors = self.model.entity(keys // self._num_steps, keys % self._num_steps)
+        return table_of_pairs(vectors, keys, self._num_steps)

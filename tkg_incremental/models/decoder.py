@@ -17,6 +17,8 @@ class Decoder(nn.Module):
     """
 
     similarity: Similarity
+    #: Whether it reads vectors as two halves, which must have the same width.
+    reads_halves = False
 
     def query(self, given: Tensor, rel: Tensor, side: Side) -> Tensor:
         """What to compare candidates for ``side`` with: ``[*, d]``."""
@@ -25,9 +27,3 @@ class Decoder(nn.Module):
     def forward(self, head: Tensor, rel: Tensor, tail: Tensor) -> Tensor:
         """Scores of triples: ``[*, d] → [*]``."""
         return compare(self.query(head, rel, "tail"), tail, self.similarity)
-
-
-def halves(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The first and the second half of the last dimension."""
-    first, second = x.chunk(2, dim=-1)
-    return first, second

@@ -13,12 +13,10 @@ from torch import Tensor
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TermBatch, TKGBatch
 from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
-from tkg_incremental.models.stepwise_vectors import StepwiseVectors
 from tkg_incremental.ops.answers import REL, SIDES, TIME
 from tkg_incremental.ops.one_vs_all import Group, one_vs_all_loss
 from tkg_incremental.ops.scores import compare
 from tkg_incremental.ops.shared import SharedTable
-from tkg_incremental.ops.stepwise import KnownAtSteps
 
 if TYPE_CHECKING:
     from tkg_incremental.models.base import TKGModel
@@ -71,7 +69,7 @@ class EncodedTerm:
     @cached_property
     def relation(self) -> Tensor:
         """Vectors of the relations, ``[B, d]``."""
-        return self.model.relation_vectors(self.quads[:, REL], self.quads[:, TIME], "tail")
+        return self.model.encode_relation(self.quads[:, REL], self.quads[:, TIME], "tail")
 
     @cached_property
     def query(self) -> Tensor:
@@ -107,9 +105,12 @@ class EncodedTerm:
         all quads."""
         line, quads, stepwise = self._vectors.timeline, self.quads, self._vectors.stepwise
         if stepwise is not None and stepwise.has_whole_tables:
-            true, groups = self.true_scores, self._groups_of_steps(stepwise)  # scores before the tables go on
-            known = stepwise.tables.known(line.order)
-            return self._loss_of_groups(known, true, groups, line.column_of.__getitem__, scale)
+            true = self.true_scores.view(2, -1)  # before the tables go on
+            steps, counts = torch.unique_consecutive(quads[:, TIME], return_counts=True)
+            columns = stepwise.numbers(steps), counts.cumsum(0) - counts, counts, line.num_known[steps]
+            given = line.order, torch.stack(columns, 1), self._masks(line.column_of.__getitem__)
+            query, similarity = self.query.view(2, len(quads), -1), self.model.decoder.similarity
+            return stepwise.tables.one_vs_all_loss(query, true, *given, similarity, scale)
         table, first, groups = self._known_table()
         head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
         self.ends = head, tail
@@ -120,10 +121,10 @@ class EncodedTerm:
         queries of all quads. One of :math:`K` entities drawn from :math:`N` stands for :math:`N / K` of them, so that
         the loss is an estimate of :meth:`one_vs_all_loss`."""
         line, time, drawn = self._vectors.timeline, self.quads[:, TIME], self.candidates
-        if drawn is None or not self.model.encoder.static_entities:
+        if drawn is None or not self.model.static_entities:
             raise ValueError("negatives for a whole batch need a model whose entities do not depend on time")
         true = self.true_scores
-        table, places = self._vectors.candidates(drawn)
+        table, rows = self._vectors.candidates(drawn)
         entities = drawn.entities[0]
         columns = line.column_of[entities]  # ascending
         limits = torch.searchsorted(columns, line.num_known[time].contiguous())
@@ -142,11 +143,11 @@ class EncodedTerm:
 
         share = line.num_known[time] / limits.clamp(min=1)
         true = true - share.log().repeat(2)
-        return self._loss_of_groups(table.rows(places.rows[0]), true, groups, place_of, scale)
+        return self._loss_of_groups(table.rows(rows[0]), true, groups, place_of, scale)
 
     def _loss_of_groups(
         self,
-        vectors: Tensor | KnownAtSteps,
+        vectors: Tensor,
         true: Tensor,
         groups: list[Group],
         place_of: Callable[[Tensor], Tensor],
@@ -155,12 +156,18 @@ class EncodedTerm:
         """Cross-entropy of both queries against groups of candidates, other true answers left out.
 
         Args:
-            vectors: ``[N, d]`` vectors of candidates, or entities at the steps of the groups.
+            vectors: ``[N, d]`` vectors of candidates.
             true: ``[2B]`` scores of the true answers.
             groups: Quads and their candidates.
             place_of: Places of entities among the candidates of a group, ``[n] → [n]``, -1 for one that is none.
             scale: A factor of the loss.
         """
+        query = self.query.view(2, len(self.quads), -1)
+        masks, similarity = self._masks(place_of), self.model.decoder.similarity
+        return one_vs_all_loss(query, vectors, true.view(2, -1), groups, masks, similarity, scale)
+
+    def _masks(self, place_of: Callable[[Tensor], Tensor]) -> list[tuple[Tensor, Tensor]]:
+        """For each side, (quad, place) pairs of the true answers among the candidates, by ascending quad."""
         masks = []
         for side in SIDES:
             row, entity = self._vectors.timeline.answers(side, "train").expand(self.quads)
@@ -169,32 +176,24 @@ class EncodedTerm:
                 among = column >= 0
                 row, column = row[among], column[among]
             masks.append((row, column))
-        query = self.query.view(2, len(self.quads), -1)
-        return one_vs_all_loss(query, vectors, true.view(2, -1), groups, masks, self.model.decoder.similarity, scale)
-
-    def _groups_of_steps(self, stepwise: StepwiseVectors) -> list[Group]:
-        """The quads of each step with the entities known then."""
-        steps, counts = torch.unique_consecutive(self.quads[:, TIME], return_counts=True)
-        known = self._vectors.timeline.num_known[steps]
-        columns = torch.stack([counts.cumsum(0) - counts, counts.cumsum(0), stepwise.numbers(steps), known], 1)
-        return [Group(slice(begin, end), number, width) for begin, end, number, width in columns.tolist()]
+        return masks
 
     def _known_table(self) -> tuple[SharedTable, Tensor, list[Group]]:
         """Vectors of all known entities, where each quad's candidates begin ``[B]``, and quads with their candidates
         in groups of one product each."""
-        line, encoder, time = self._vectors.timeline, self.model.encoder, self.quads[:, TIME]
+        line, model, time = self._vectors.timeline, self.model, self.quads[:, TIME]
         steps, group, counts = torch.unique_consecutive(time, return_inverse=True, return_counts=True)
         known = line.num_known[steps]
         # Copied to the host together: each copy waits for the device.
         at, widths, sizes = torch.stack([steps, known, counts]).tolist()
-        if encoder.static_entities:
-            table = SharedTable(encoder.encode_known(line.order, at[-1:], widths[-1:]))
+        if model.static_entities:
+            table = SharedTable(model.encode_known(line.order, at[-1:], widths[-1:]))
             limits = line.num_known[time] if widths[0] < widths[-1] else None
             blocks = torch.arange(len(time)).split(_BLOCK_ROWS)
             rows = [slice(int(block[0]), int(block[-1]) + 1) for block in blocks]
             groups = [Group(some, 0, widths[-1], None if limits is None else limits[some]) for some in rows]
             return table, torch.zeros_like(time), groups
-        table = SharedTable(encoder.encode_known(line.order, at, widths))
+        table = SharedTable(model.encode_known(line.order, at, widths))
         groups = [
             Group(slice(end - size, end), begin - width, width)
             for end, size, begin, width in zip(accumulate(sizes), sizes, accumulate(widths), widths, strict=True)

@@ -15,7 +15,7 @@ from tkg_incremental.storage import CorruptFileError, load_verified, save_verifi
 
 def can_save(model: TKGModel) -> bool:
     """Whether :func:`load_model` could construct a saved model again."""
-    return type(model).__name__ in ZOO
+    return ZOO.get(type(model).__name__) is type(model)
 
 
 def save_model(model: TKGModel, path: str | os.PathLike[str]) -> None:
@@ -28,7 +28,7 @@ def save_model(model: TKGModel, path: str | os.PathLike[str]) -> None:
     state: dict[str, Any] = {
         "model": type(model).__name__,
         "options": model.options,
-        "sizes": model.encoder.sizes,
+        "sizes": model.sizes,
         "weights": model.state_dict(),
         "catalog": model.catalog.state() if model.catalog is not None else None,
     }

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import torch
-
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import make_decoder
-from tkg_incremental.models.encoders import StaticEncoder
 
 
 class Static(TKGModel):
-    r"""Vectors that ignore time (:class:`~tkg_incremental.models.encoders.StaticEncoder`): the control.
+    r"""Vectors that ignore time, :math:`\mathbf{z}^t_i = \mathbf{z}_i`: the control.
 
     Args:
         num_entities: Number of entities.
@@ -20,6 +17,8 @@ class Static(TKGModel):
         seed: Seed of the initial values.
     """
 
+    static_entities = True
+
     def __init__(
         self,
         num_entities: int,
@@ -30,8 +29,7 @@ class Static(TKGModel):
         reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
-        made = make_decoder(decoder, hidden_channels)
-        super().__init__(StaticEncoder(*sizes, generator), made, reciprocal=reciprocal)
-        self.options = {"hidden_channels": hidden_channels, "decoder": decoder, "reciprocal": reciprocal}
+        super().__init__(num_entities, num_relations, num_steps, hidden_channels, make_decoder(decoder), reciprocal)
+        self.add_table("entity_vectors", "entity", hidden_channels)
+        self.add_table("relation_vectors", "relation", hidden_channels)
+        self.reset_parameters(seed)

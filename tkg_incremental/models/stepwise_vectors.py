@@ -29,17 +29,16 @@ class StepwiseVectors:
     """
 
     def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
-        self._encoder, self._batch, self._timeline = model.encoder, batch, timeline
+        self._model, self._batch, self._timeline = model, batch, timeline
 
     @staticmethod
     def can_encode(model: TKGModel) -> bool:
         """Whether the kernels can do the work for a model."""
-        encoder = model.encoder
         return (
-            bool(encoder.formula_tables)
-            and encoder.encodes_together
+            bool(model.formula_tables)
+            and model.encodes_together
             and model.decoder.similarity in KINDS
-            and native.takes(*map(encoder.get_parameter, encoder.formula_tables))
+            and native.takes(*map(model.get_parameter, model.formula_tables))
         )
 
     def ends(self, quads: Tensor) -> Tensor:
@@ -77,9 +76,9 @@ class StepwiseVectors:
     @cached_property
     def _entities(self) -> Tensor | None:
         """``[n]`` the entities whose rows are looked up, ascending; :obj:`None` if the kernels use the whole tables."""
-        pool, encoder = self._batch.pool, self._encoder
+        pool, model = self._batch.pool, self._model
         known = pool.entities[: int(pool.num_known[self._steps].max())]
-        if pool.has_all and encoder.uses_whole_tables(pool.entities, [len(known)]):
+        if pool.has_all and model.uses_whole_tables(pool.entities, [len(known)]):
             return None
         ids = [term.quads[:, HEAD : TAIL + 1 : TAIL - HEAD].flatten() for term in self._batch]
         lists = [term.candidates for term in self._batch if term.candidates is not None]
@@ -99,14 +98,14 @@ class StepwiseVectors:
 
     @property
     def _num_rows(self) -> int:
-        return self._encoder.sizes["entity"] if self._entities is None else len(self._entities)
+        return self._model.sizes["entity"] if self._entities is None else len(self._entities)
 
     @cached_property
     def tables(self) -> StepTables:
         """The tables with the formula of the batch's steps."""
-        encoder, entities = self._encoder, self._entities
-        names = encoder.formula_tables
+        model, entities = self._model, self._entities
+        names = model.formula_tables
         tables = [
-            encoder.get_parameter(name) if entities is None else encoder.distinct_rows(name, entities) for name in names
+            model.get_parameter(name) if entities is None else model.distinct_rows(name, entities) for name in names
         ]
-        return StepTables(encoder.formula(self._steps), tables)
+        return StepTables(model.formula(self._steps), tables)

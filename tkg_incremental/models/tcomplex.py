@@ -1,20 +1,21 @@
 from __future__ import annotations
 
-import torch
+from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import ComplEx
-from tkg_incremental.models.encoders import TComplExEncoder
+from tkg_incremental.ops.complex_numbers import complex_product
 
 
 class TComplEx(TKGModel):
-    r"""TComplEx (:class:`~tkg_incremental.models.encoders.TComplExEncoder`) from the `"Tensor Decompositions for
-    Temporal Knowledge Base Completion" <https://arxiv.org/abs/2004.04926>`_ paper: ComplEx with
-    relations that are multiplied by the vector of the step.
+    r"""TComplEx from the `"Tensor Decompositions for Temporal Knowledge Base Completion"
+    <https://arxiv.org/abs/2004.04926>`_ paper: ComplEx with relations that are multiplied by the vector of the step.
 
     .. math::
         \phi(s, r, o, t) = \mathrm{Re}\,\langle \mathbf{s}, \mathbf{r} \odot \boldsymbol{\tau}_t,
         \overline{\mathbf{o}} \rangle
+
+    The first half of a vector is its real part, the second half its imaginary part.
 
     Args:
         num_entities: Number of entities.
@@ -25,6 +26,8 @@ class TComplEx(TKGModel):
         seed: Seed of the initial values.
     """
 
+    static_entities = True
+
     def __init__(
         self,
         num_entities: int,
@@ -34,7 +37,11 @@ class TComplEx(TKGModel):
         reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
-        super().__init__(TComplExEncoder(*sizes, generator), ComplEx(), reciprocal=reciprocal)
-        self.options = {"hidden_channels": hidden_channels, "reciprocal": reciprocal}
+        super().__init__(num_entities, num_relations, num_steps, hidden_channels, ComplEx(), reciprocal)
+        self.add_table("entity_vectors", "entity", hidden_channels)
+        self.add_table("relation_vectors", "relation", hidden_channels)
+        self.add_table("time_vectors", "time", hidden_channels)
+        self.reset_parameters(seed)
+
+    def relation(self, index: Tensor, time: Tensor) -> Tensor:
+        return complex_product(self.rows("relation_vectors", index), self.rows("time_vectors", time))

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import ConjugateTransE
-from tkg_incremental.models.encoders import TeRoEncoder
+from tkg_incremental.models.halves import halves
 
 
 class TeRo(TKGModel):
-    r"""TeRo (:class:`~tkg_incremental.models.encoders.TeRoEncoder`) from the `"TeRo: A Time-aware Knowledge Graph
-    Embedding via Temporal Rotation" <https://aclanthology.org/2020.coling-main.139>`_ paper.
+    r"""TeRo from the `"TeRo: A Time-aware Knowledge Graph Embedding via Temporal Rotation"
+    <https://aclanthology.org/2020.coling-main.139>`_ paper: each complex channel of an entity is rotated by an angle
+    that belongs to the step.
 
     .. math::
         \phi(s, r, o, t) = -\lVert \mathbf{s} \odot e^{\mathrm{i} \boldsymbol{\theta}_t} + \mathbf{r} -
         \overline{\mathbf{o} \odot e^{\mathrm{i} \boldsymbol{\theta}_t}} \rVert_1
+
+    The first half of a vector is its real part, the second half its imaginary part.
 
     Args:
         num_entities: Number of entities.
@@ -35,9 +42,33 @@ class TeRo(TKGModel):
         reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
-        super().__init__(TeRoEncoder(*sizes, max_angle, generator), ConjugateTransE(), reciprocal=reciprocal)
-        self.options = {"hidden_channels": hidden_channels, "reciprocal": reciprocal}
-        if max_angle is not None:
-            self.options["max_angle"] = max_angle
+        super().__init__(num_entities, num_relations, num_steps, hidden_channels, ConjugateTransE(), reciprocal)
+        if max_angle is not None and max_angle <= 0:
+            raise ValueError(f"max_angle must be positive (got {max_angle})")
+        self.add_table("entity_vectors", "entity", hidden_channels)
+        self.add_table("relation_vectors", "relation", hidden_channels)
+        self.add_table("angles", "time", hidden_channels // 2, bound=max_angle)
+        self.reset_parameters(seed)
+
+    def entity(self, index: Tensor, time: Tensor) -> Tensor:
+        # One sine for each step: there are many entities at each.
+        steps, place = torch.unique(time, return_inverse=True)
+        angles = self.rows("angles", steps)
+        vectors = self.rows("entity_vectors", index)
+        return _turn(vectors, F.embedding(place, angles.cos()), F.embedding(place, angles.sin()))
+
+    def encode_steps(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        # One angle a step instead of one an entity and step: few sines, and they broadcast.
+        vectors = self.rows("entity_vectors", order[: max(sizes)])
+        angles = self.rows("angles", torch.tensor(steps, device=order.device))
+        parts = zip(angles, sizes, strict=True)
+        return torch.cat([_rotate(vectors[:size], angle) for angle, size in parts])
+
+
+def _rotate(vectors: Tensor, angles: Tensor) -> Tensor:
+    return _turn(vectors, angles.cos(), angles.sin())
+
+
+def _turn(vectors: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    re, im = halves(vectors)
+    return torch.cat([re * cos - im * sin, re * sin + im * cos], dim=-1)

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-import torch
+from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import TransE
-from tkg_incremental.models.encoders import TTransEEncoder
 
 
 class TTransE(TKGModel):
-    r"""TTransE (:class:`~tkg_incremental.models.encoders.TTransEEncoder`) from the `"Deriving Validity Time in
-    Knowledge Graph" <https://doi.org/10.1145/3184558.3191639>`_ paper.
+    r"""TTransE from the `"Deriving Validity Time in Knowledge Graph" <https://doi.org/10.1145/3184558.3191639>`_ paper:
+    TransE with the vector of the step added to the relation.
 
     .. math::
         \phi(s, r, o, t) = -\lVert \mathbf{s} + \mathbf{r} + \boldsymbol{\tau}_t - \mathbf{o} \rVert_p
@@ -24,6 +23,8 @@ class TTransE(TKGModel):
         seed: Seed of the initial values.
     """
 
+    static_entities = True
+
     def __init__(
         self,
         num_entities: int,
@@ -34,7 +35,11 @@ class TTransE(TKGModel):
         reciprocal: bool = False,
         seed: int = 0,
     ) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        sizes = (num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
-        super().__init__(TTransEEncoder(*sizes, generator), TransE(p), reciprocal=reciprocal)
-        self.options = {"hidden_channels": hidden_channels, "p": p, "reciprocal": reciprocal}
+        super().__init__(num_entities, num_relations, num_steps, hidden_channels, TransE(p), reciprocal)
+        self.add_table("entity_vectors", "entity", hidden_channels)
+        self.add_table("relation_vectors", "relation", hidden_channels)
+        self.add_table("time_vectors", "time", hidden_channels)
+        self.reset_parameters(seed)
+
+    def relation(self, index: Tensor, time: Tensor) -> Tensor:
+        return self.rows("relation_vectors", index) + self.rows("time_vectors", time)

@@ -22,8 +22,7 @@ ZOO: dict[str, type[TKGModel]] = {
 def register_model(model: type[TKGModel]) -> type[TKGModel]:
     """Adds a class to the zoo, so that its models can be saved and loaded. Usable as a decorator.
 
-    Its constructor must take ``num_entities``, ``num_relations``, ``num_steps`` and the items of
-    :attr:`~tkg_incremental.models.TKGModel.options`.
+    Its constructor must take ``num_entities``, ``num_relations`` and ``num_steps``, and plain values for the rest.
     """
     if model.__name__ in ZOO and ZOO[model.__name__] is not model:
         raise ValueError(f"model must have a name that is not in the zoo (got {model.__name__!r})")

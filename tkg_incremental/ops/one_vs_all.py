@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +11,6 @@ from torch.autograd.function import once_differentiable
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import Similarity, all_scores
-from tkg_incremental.ops.stepwise import KnownAtSteps, StepWalk
 
 
 class Group(NamedTuple):
@@ -19,8 +18,7 @@ class Group(NamedTuple):
 
     Args:
         rows: The queries.
-        start: First row of the table that is a candidate; for :class:`~tkg_incremental.ops.stepwise.KnownAtSteps`, the
-            number of the step.
+        start: First row of the table that is a candidate.
         width: Number of candidates.
         limits: ``[n]`` number of candidates of each query, if some of them have fewer; :obj:`None` otherwise.
     """
@@ -33,7 +31,7 @@ class Group(NamedTuple):
 
 def one_vs_all_loss(
     query: Tensor,
-    table: Tensor | KnownAtSteps,
+    table: Tensor,
     positive: Tensor,
     groups: Sequence[Group],
     masks: Sequence[tuple[Tensor, Tensor]],
@@ -45,7 +43,7 @@ def one_vs_all_loss(
 
     Args:
         query: ``[S, B, d]`` query vectors of ``S`` sides.
-        table: ``[N, d]`` vectors of candidates, or entities whose vectors are computed group by group.
+        table: ``[N, d]`` vectors of candidates.
         positive: ``[S, B]`` scores of the true answers.
         groups: Queries and their candidates, by ascending rows.
         masks: For each side, (row, column) pairs that do not count, the true answers, by ascending row; a column
@@ -53,28 +51,7 @@ def one_vs_all_loss(
         similarity: How queries and candidates are compared.
         scale: A factor. Given here, it costs nothing; a product with the loss is another walk over all gradients.
     """
-    if isinstance(table, Tensor):
-        return _OneVsAll.apply(query, positive, groups, masks, similarity, scale, _RowsOfTable, table)
-    return _OneVsAll.apply(
-        table.in_order(query), positive, groups, masks, similarity, scale, table.walk, *table.tensors
-    )
-
-
-class _RowsOfTable:
-    """Candidates that are rows of a table, one group after the other."""
-
-    def __init__(self, tensors: Sequence[Tensor], groups: Sequence[Group]) -> None:
-        (self._table,) = tensors
-        # Groups that share candidates add to their gradient; the others write it.
-        self._add = len({group.start for group in groups}) < len(groups)
-        self.gradients = [torch.zeros_like(self._table) if self._add else torch.empty_like(self._table)]
-
-    def enter(self, start: int, size: int) -> tuple[Tensor, Tensor, bool]:
-        """The vectors of a group ``[size, d]``, the buffer of their gradient, and whether to add to it."""
-        return self._table[start : start + size], self.gradients[0][start : start + size], self._add
-
-    def leave(self, start: int, size: int) -> None:
-        """The gradient of the group is complete."""
+    return _OneVsAll.apply(query, table, positive, groups, masks, similarity, scale)
 
 
 class _OneVsAll(torch.autograd.Function):
@@ -87,22 +64,23 @@ class _OneVsAll(torch.autograd.Function):
     def forward(
         ctx: Any,
         query: Tensor,
+        table: Tensor,
         positive: Tensor,
         groups: Sequence[Group],
         masks: Sequence[tuple[Tensor, Tensor]],
         similarity: Similarity,
         scale: float,
-        walk_of: Callable[[Sequence[Tensor], Sequence[Group]], _RowsOfTable | StepWalk],
-        *tensors: Tensor,
     ) -> Tensor:
         sides, width = len(masks), query.size(-1)
         grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
-        walk = walk_of(tensors, groups)
+        # Groups that share candidates add to their gradient; the others write it.
+        add = len({group.start for group in groups}) < len(groups)
+        grad_table = torch.zeros_like(table) if add else torch.empty_like(table)
         loss = positive.new_zeros(())
         bounds = torch.tensor([0, *(group.rows.stop for group in groups)], device=query.device)
         mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
         for number, (rows, start, size, limits) in enumerate(groups):
-            candidates, grad_candidates, add = walk.enter(start, size)
+            candidates, grad_candidates = table[start : start + size], grad_table[start : start + size]
             count = rows.stop - rows.start
             # The queries of all sides in one product.
             vectors, true = query[:, rows].reshape(-1, width), positive[:, rows].reshape(-1)
@@ -122,8 +100,7 @@ class _OneVsAll(torch.autograd.Function):
             factor = scale / total
             by_query = _gradients(scores, factor, vectors, candidates, distance, similarity, grad_candidates, add)
             grad_query[:, rows] = by_query.view(sides, count, width)
-            walk.leave(start, size)
-        ctx.save_for_backward(grad_query, grad_positive, *walk.gradients)
+        ctx.save_for_backward(grad_query, grad_table, grad_positive)
         return loss * scale
 
     @staticmethod
@@ -133,8 +110,7 @@ class _OneVsAll(torch.autograd.Function):
         if grad.device.type != "cpu" or grad != 1:  # to read it would wait for the device
             for gradient in gradients:
                 gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
-        grad_query, grad_positive, *others = gradients
-        return grad_query, grad_positive, None, None, None, None, None, *others
+        return *gradients, None, None, None, None
 
 
 def masked_softmax(scores: Tensor, true: Tensor, masked: Tensor) -> tuple[Tensor, Tensor]:

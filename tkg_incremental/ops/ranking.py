@@ -133,7 +133,7 @@ class BlockScores:
         asked, self._row_of = torch.unique_consecutive(owner, return_inverse=True)
         self._query, self._table, self._similarity = query.index_select(0, asked), table, similarity
         self._width, self._room = width, room
-        self._block, self._start = Block(room, 0), -1
+        self._scores, self._skip, self._start = room, 0, -1
 
     def at(self, column: Tensor) -> Tensor:
         """The score of each answer, ``[b] → [b]``; 0 where its column is -1."""
@@ -141,9 +141,10 @@ class BlockScores:
         block = column.div(self._width, rounding_mode="floor")
         there = [0] if len(self._table) <= self._width else torch.unique(block[column >= 0]).tolist()
         for number in there if len(self._table) else []:
-            scores = self._scores(number * self._width)
-            inside = (column - number * self._width).clamp(0, scores.width - 1)
-            own = torch.where(block == number, scores.at(self._row_of, inside), own)
+            start = number * self._width
+            self._score(start)
+            inside = (column - start).clamp(0, self._scores.size(1) - self._skip - 1)
+            own = torch.where(block == number, self._scores[self._row_of, inside + self._skip], own)
         return own
 
     def count(self, own: Tensor, column: Tensor, ignored: tuple[Tensor, Tensor]) -> Tensor:
@@ -157,12 +158,12 @@ class BlockScores:
         higher, lower, better, tied = own.new_zeros(4, len(own), dtype=torch.long)
         starts = range(0, len(self._table), self._width)
         for start, (answer, other) in zip(starts, self._by_block(ignored, len(starts)), strict=True):
-            scores = self._scores(start)
+            self._score(start)
             if len(answer):
-                theirs, mine = scores.at(self._row_of[answer], other - start), own[answer]
+                theirs, mine = self._scores[self._row_of[answer], other - start + self._skip], own[answer]
                 better += _count(theirs > mine, answer, len(own))
                 tied += _count((theirs == mine) & (other != column[answer]), answer, len(own))
-            scores.count(self._row_of, own, higher, lower)
+            self._count_block(own, higher, lower)
             self._start = -1  # used up
         itself = (column >= 0).long()
         return torch.stack([higher, len(self._table) - higher - lower - itself, better, tied], dim=1)
@@ -175,45 +176,28 @@ class BlockScores:
         sizes = torch.bincount(block, minlength=blocks).tolist()
         return zip(pairs[0][order].split(sizes), pairs[1][order].split(sizes), strict=True)
 
-    def _scores(self, start: int) -> Block:
+    def _score(self, start: int) -> None:
+        """Writes the scores of the block that begins at ``start``, ``[Q, n]``; leading columns of an earlier block are
+        to be skipped."""
         if start != self._start:
             # The last block begins earlier than it must: another width could mean another kernel, and other last bits.
             begin = max(0, min(start, len(self._table) - self._width))
             part = self._table[begin : begin + self._width]
             out = self._room[: len(self._query) * len(part)].view(len(self._query), len(part))
-            self._block = Block(all_scores(self._query, part, self._similarity, out=out), start - begin)
-            self._start = start
-        return self._block
+            self._scores = all_scores(self._query, part, self._similarity, out=out)
+            self._skip, self._start = start - begin, start
 
-
-class Block:
-    """Scores of queries against some columns of a table.
-
-    Args:
-        scores: ``[Q, n]``.
-        skip: Number of leading columns that belong to an earlier block.
-    """
-
-    def __init__(self, scores: Tensor, skip: int) -> None:
-        self._scores, self._skip = scores, skip
-
-    @property
-    def width(self) -> int:
-        return self._scores.size(1) - self._skip
-
-    def at(self, row: Tensor, column: Tensor) -> Tensor:
-        return self._scores[row, column + self._skip]
-
-    def count(self, row_of: Tensor, own: Tensor, higher: Tensor, lower: Tensor) -> None:
-        """Adds to ``higher`` and ``lower`` ``[b]`` how many scores of each answer's row are so, compared with its
+    def _count_block(self, own: Tensor, higher: Tensor, lower: Tensor) -> None:
+        """Adds to ``higher`` and ``lower`` ``[b]`` how many scores of the block are so, compared with each answer's
         ``own``. The scores are used up."""
+        width = self._scores.size(1)
         if native.takes(self._scores, own):
-            whole, width = self._scores, self._scores.size(1)
-            native.call("count_scores", whole, width, self._skip, self.width, row_of, own, len(own), higher, lower)
+            sizes = width, self._skip, width - self._skip
+            native.call("count_scores", self._scores, *sizes, self._row_of, own, len(own), higher, lower)
             return
         scores = self._scores[:, self._skip :]
         if len(scores) < len(own):  # some query has several answers: a row of scores for each
-            scores = scores.index_select(0, row_of)
+            scores = scores.index_select(0, self._row_of)
         _sum_signs(scores, own[:, None], higher, lower)
 
 

@@ -14,22 +14,7 @@ from tkg_incremental.ops import native
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:
     """Rows of a table, ``[N, d], [*] → [*, d]``; the gradient is dense, and cheaper than that of ``F.embedding``."""
-    return _LookUp.apply(table, index)
-
-
-class _LookUp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, index: Tensor) -> Tensor:
-        ctx.save_for_backward(index)
-        ctx.rows = len(table)
-        return F.embedding(index, table)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (index,) = ctx.saved_tensors
-        width = grad.size(-1)
-        return grad.new_zeros(ctx.rows, width).index_add_(0, index.flatten(), grad.reshape(-1, width)), None
+    return _WithRows.apply(table, index)[1]
 
 
 def look_up_few(table: Tensor, index: Tensor) -> Tensor:

@@ -49,20 +49,16 @@ def sampled_scores(query: Tensor, table: Tensor, index: Tensor, similarity: Simi
 
     Fastest where neighbouring queries sample neighbouring rows, which then stay in the cache.
     """
-    return with_sampled_scores(table, query, index, None, similarity)[1]
+    return with_sampled_scores(table, query, index, similarity)[1]
 
 
-def with_sampled_scores(
-    table: Tensor, query: Tensor, index: Tensor, first: Tensor | None, similarity: Similarity
-) -> tuple[Tensor, Tensor]:
-    """The table, to go on with, and :func:`sampled_scores` of its rows ``first[b] + index[b, k]``.
+def with_sampled_scores(table: Tensor, query: Tensor, index: Tensor, similarity: Similarity) -> tuple[Tensor, Tensor]:
+    """The table, to go on with, and :func:`sampled_scores` of its rows.
 
     The table's gradient is added to that of whatever goes on with it, in place, where the kernels do the work.
     """
     if similarity in KINDS and native.takes(query, table, index):
-        first = index.new_zeros(len(index)) if first is None else first
-        return _Sampled.apply(table, query, index, first, KINDS[similarity])
-    index = index if first is None else index + first[:, None]
+        return _Sampled.apply(table, query, index, KINDS[similarity])
     return table, _sampled_in_torch(query, table, index, similarity)
 
 
@@ -82,24 +78,22 @@ KINDS = {"dot": 0, "l1": 1}
 
 class _Sampled(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, table: Tensor, query: Tensor, index: Tensor, first: Tensor, kind: int
-    ) -> tuple[Tensor, Tensor]:
-        vectors, query, index, first = table.contiguous(), query.contiguous(), index.contiguous(), first.contiguous()
-        ctx.save_for_backward(vectors, query, index, first)
+    def forward(ctx: Any, table: Tensor, query: Tensor, index: Tensor, kind: int) -> tuple[Tensor, Tensor]:
+        vectors, query, index = table.contiguous(), query.contiguous(), index.contiguous()
+        ctx.save_for_backward(vectors, query, index)
         ctx.set_materialize_grads(False)
         ctx.kind = kind
         scores = query.new_empty(index.shape)
-        native.call("sampled_scores", kind, query, vectors, index, first, scores, *index.shape, query.size(1))
+        native.call("sampled_scores", kind, query, vectors, index, scores, *index.shape, query.size(1))
         return table, scores
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_table: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:
         if grad is None:
-            return grad_table, None, None, None, None
-        table, query, index, first = ctx.saved_tensors
-        given = ctx.kind, query, table, index, first, grad.contiguous()
+            return grad_table, None, None, None
+        table, query, index = ctx.saved_tensors
+        given = ctx.kind, query, table, index, grad.contiguous()
         (rows, samples), width = index.shape, query.size(1)
         grad_query = torch.empty_like(query)
         native.call("sampled_query_gradient", *given, grad_query, rows, samples, width)
@@ -110,7 +104,7 @@ class _Sampled(torch.autograd.Function):
             scratch = counts, torch.empty_like(index), torch.empty_like(grad, memory_format=torch.contiguous_format)
             sizes = rows, samples, len(table), width
             native.call("sampled_table_gradient", *given, grad_table, int(is_fresh), *sizes, *scratch)
-        return grad_table, grad_query, None, None, None
+        return grad_table, grad_query, None, None
 
 
 class _SampledDot(torch.autograd.Function):

@@ -2,34 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from tkg_incremental.ops.rows import with_rows
 from tkg_incremental.ops.scores import Similarity, with_sampled_scores
-
-
-@dataclass(frozen=True)
-class Places:
-    """Lists of rows of a table.
-
-    Args:
-        index: ``[R, K]`` rows, counted from the first that a list may take.
-        first: ``[R]`` which row that is; 0 if it is :obj:`None`.
-    """
-
-    index: Tensor
-    first: Tensor | None = None
-
-    @property
-    def rows(self) -> Tensor:
-        return self.index if self.first is None else self.index + self.first[:, None]
-
-    def lists(self, which: Tensor) -> Places:
-        """Some of the lists, each as often as it is named, ``[n]``."""
-        first = None if self.first is None else self.first.index_select(0, which)
-        return Places(self.index.index_select(0, which), first)
 
 
 class SharedTable:
@@ -50,9 +26,9 @@ class SharedTable:
         self.vectors, rows = with_rows(self.vectors, index)
         return rows
 
-    def sampled_scores(self, query: Tensor, places: Places, similarity: Similarity) -> Tensor:
+    def sampled_scores(self, query: Tensor, index: Tensor, similarity: Similarity) -> Tensor:
         """Each query against its own list of rows, ``[B, d], [B, K] → [B, K]``."""
-        self.vectors, scores = with_sampled_scores(self.vectors, query, places.index, places.first, similarity)
+        self.vectors, scores = with_sampled_scores(self.vectors, query, index, similarity)
         return scores
 
     def __len__(self) -> int:

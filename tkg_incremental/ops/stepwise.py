@@ -6,7 +6,7 @@ use them and go on to the next; the gradients go straight into those of the enti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +19,9 @@ from tkg_incremental.ops.scores import KINDS, Similarity
 _FORMULAS = {"diachronic": 0, "hyperplane": 1}
 # Number of parts of a sum over entities, which threads divide; as in the kernels.
 PARTS = 16
+# Sizes in the kernel of one-vs-all losses, and how many groups of how many quads it takes at a time, at the most.
+LANES, TILE, SHARES = 16, 48, 4
+GROUPS_AT_A_TIME, QUADS_OF_A_GROUP = 8, 128
 
 
 class Formula(NamedTuple):
@@ -75,9 +78,32 @@ class StepTables:
         columns = self._formula.columns
         return vectors if columns is None else vectors.index_select(1, columns)
 
-    def known(self, order: Tensor) -> KnownAtSteps:
-        """The first rows of ``order`` as candidates of one-vs-all losses, which must be the last use of the tables."""
-        return KnownAtSteps(self._kernel, order.contiguous(), self._tensors, self._in_order)
+    def one_vs_all_loss(
+        self,
+        query: Tensor,
+        positive: Tensor,
+        order: Tensor,
+        groups: Tensor,
+        masks: Sequence[tuple[Tensor, Tensor]],
+        similarity: Similarity,
+        scale: float = 1.0,
+    ) -> Tensor:
+        """:func:`~tkg_incremental.ops.one_vs_all.one_vs_all_loss` against the first rows of ``order`` at the queries'
+        steps. It must be the last use of the tables.
+
+        Args:
+            query: ``[2, B, d]`` query vectors for tails and for heads.
+            positive: ``[2, B]`` scores of the true answers.
+            order: ``[n]`` rows of the tables, distinct.
+            groups: ``[G, 4]`` quads that share their candidates: number of the step, first quad, number of quads,
+                number of candidates.
+            masks: For each side, (quad, place in the order) pairs that do not count, by ascending quad.
+            similarity: How queries and candidates are compared.
+            scale: A factor.
+        """
+        given = order.contiguous(), groups, masks, KINDS[similarity], scale
+        query = self._in_order(query).contiguous()
+        return _OneVsAllAtSteps.apply(self._kernel, given, query, positive.contiguous(), *self._tensors)
 
     def _in_order(self, query: Tensor) -> Tensor:
         """Query vectors ``[*, d]`` with their columns in the order of the kernels."""
@@ -143,76 +169,15 @@ def _formula(kernel: tuple[int, Tensor], tensors: Sequence[Tensor]) -> Tensor:
     return _addresses(kind, e.size(1), tensors[1].size(1), *tensors, when, None)
 
 
-class StepGradients:
-    """Gradients of the tables and normals, which kernels add to.
-
-    Args:
-        tensors: The tables, and the normals if there are any.
-        given: Gradients that others have left; taken over, or :obj:`None` for zeros.
-    """
-
-    def __init__(self, tensors: Sequence[Tensor], given: Sequence[Tensor | None] = ()) -> None:
-        given = given or [None] * len(tensors)
-        self.values = [
-            torch.zeros_like(tensor) if gradient is None else gradient.contiguous()
-            for tensor, gradient in zip(tensors, given, strict=True)
-        ]
-        #: Addresses of the gradients of the tables.
-        self.tables = _addresses(*self.values)
-        self.normals: Tensor | None = self.values[1] if len(tensors) == 2 else None
-
-
-class KnownAtSteps(NamedTuple):
-    """The first entities of an order at a step, for one step after the other.
-
-    Args:
-        kernel: Formula and times.
-        order: ``[n]`` rows of the tables.
-        tensors: The tables, and the normals if there are any.
-        in_order: Brings the columns of queries ``[*, d]`` into the order of the kernels.
-    """
-
-    kernel: tuple[int, Tensor]
-    order: Tensor
-    tensors: Sequence[Tensor]
-    in_order: Callable[[Tensor], Tensor]
-
-    def walk(self, tensors: Sequence[Tensor], groups: Sequence[Any]) -> StepWalk:
-        return StepWalk(self.kernel, self.order, tensors, max(group.width for group in groups))
-
-
-class StepWalk:
-    """Vectors and gradients of the first entities of an order at one step after the other, in one buffer.
-
-    Args:
-        kernel: Formula and times.
-        order: ``[n]`` rows of the tables.
-        tensors: The tables, and the normals if there are any.
-        most: The largest number of entities.
-    """
-
-    def __init__(self, kernel: tuple[int, Tensor], order: Tensor, tensors: Sequence[Tensor], most: int) -> None:
-        self._given, self._order = _formula(kernel, tensors), order
-        self._out = StepGradients(tensors)
-        self.gradients = self._out.values
-        self._buffers = tensors[0].new_empty(2, most, tensors[0].size(1))
-        self._parts = tensors[0].new_empty(PARTS, tensors[0].size(1))
-
-    def enter(self, start: int, size: int) -> tuple[Tensor, Tensor, bool]:
-        vectors, gradient = self._buffers[:, :size]
-        native.call("vectors_at_steps", self._given, self._order, torch.tensor([size]), start, 1, vectors)
-        return vectors, gradient, False
-
-    def leave(self, start: int, size: int) -> None:
-        gradient, normals = self._buffers[1, :size], self._out.normals
-        if normals is not None:
-            self._parts.zero_()
-        native.call(
-            "gradients_at_steps",
-            *(self._given, self._order, torch.tensor([size]), start, 1, gradient, self._out.tables, self._parts),
-        )
-        if normals is not None:
-            normals[start] += self._parts.sum(0)
+def _gradients(tensors: Sequence[Tensor], given: Sequence[Tensor | None] = ()) -> tuple[list[Tensor], Tensor | None]:
+    """Gradients of the tables and normals, which kernels add to, and among them that of the normals, if there are any:
+    zeros, or what others have left."""
+    given = given or [None] * len(tensors)
+    values = [
+        torch.zeros_like(tensor) if gradient is None else gradient.contiguous()
+        for tensor, gradient in zip(tensors, given, strict=True)
+    ]
+    return values, values[1] if len(tensors) == 2 else None
 
 
 class _Known(torch.autograd.Function):
@@ -228,15 +193,15 @@ class _Known(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         order, sizes, *tensors = ctx.saved_tensors
-        out = StepGradients(tensors)
+        out, normals = _gradients(tensors)
         parts = grad.new_zeros(PARTS, len(sizes), grad.size(1))
         native.call(
             "gradients_at_steps",
-            *(_formula(ctx.kernel, tensors), order, sizes, 0, len(sizes), grad.contiguous(), out.tables, parts),
+            *(_formula(ctx.kernel, tensors), order, sizes, 0, len(sizes), grad.contiguous(), _addresses(*out), parts),
         )
-        if out.normals is not None:
-            out.normals += parts.sum(0)
-        return None, None, None, *out.values
+        if normals is not None:
+            normals += parts.sum(0)
+        return None, None, None, *out
 
 
 class _Pairs(torch.autograd.Function):
@@ -258,12 +223,12 @@ class _Pairs(torch.autograd.Function):
         if grad is None:
             return None, None, None, *given
         rows, numbers, *tensors = ctx.saved_tensors
-        out = StepGradients(tensors, given)
+        out, normals = _gradients(tensors, given)
         native.call(
             "gradients_by_pairs",
-            *(_formula(ctx.kernel, tensors), rows, numbers, len(rows), grad.contiguous(), out.tables, out.normals),
+            *(_formula(ctx.kernel, tensors), rows, numbers, len(rows), grad.contiguous(), _addresses(*out), normals),
         )
-        return None, None, None, *out.values
+        return None, None, None, *out
 
 
 class _Scores(torch.autograd.Function):
@@ -290,15 +255,70 @@ class _Scores(torch.autograd.Function):
             return None, None, None, None, *given
         query, *tensors = ctx.saved_tensors
         kernel, similarity, samples = ctx.given
-        out, grad_query, width = StepGradients(tensors, given), torch.empty_like(query), query.size(1)
+        (out, normals), grad_query, width = _gradients(tensors, given), torch.empty_like(query), query.size(1)
         places = torch.zeros(torch.get_num_threads(), len(tensors[0]), dtype=torch.long)
-        normals = None if out.normals is None else query.new_zeros(PARTS, *out.normals.shape)
+        parts = None if normals is None else query.new_zeros(PARTS, *normals.shape)
         native.call(
             "gradients_of_scores_at_steps",
             *(similarity, _formula(kernel, tensors), samples.given, query, grad.contiguous(), grad_query),
-            *(out.tables, normals, samples.scratch(query), samples.most_rows, places, len(tensors[0])),
+            *(_addresses(*out), parts, samples.scratch(query), samples.most_rows, places, len(tensors[0])),
             *(places.new_empty(samples.shape), query.new_empty(PARTS, 2, width)),
         )
-        if out.normals is not None and normals is not None:
-            out.normals += normals.sum(0)
-        return None, None, None, grad_query, *out.values
+        if normals is not None and parts is not None:
+            normals += parts.sum(0)
+        return None, None, None, grad_query, *out
+
+
+class _OneVsAllAtSteps(torch.autograd.Function):
+    # All gradients are made on the way forward: the scores are too large to be kept.
+
+    @staticmethod
+    def forward(
+        ctx: Any, kernel: tuple[int, Tensor], given: tuple[Any, ...], query: Tensor, positive: Tensor, *tensors: Tensor
+    ) -> Tensor:
+        order, groups, masks, kind, scale = given
+        groups = split_groups(groups)
+        (out, normals), grad_query, partition = _gradients(tensors), torch.empty_like(query), torch.empty_like(positive)
+        bounds = torch.cat([groups[:, 1], groups.new_tensor([query.size(1)])])
+        starts = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks])
+        starts[1] += len(masks[0][0])
+        masked = torch.cat([torch.stack(pairs, 1) for pairs in masks])
+        width, at_a_time = query.size(2), min(GROUPS_AT_A_TIME, len(groups))
+        stride, padded = _round_up(width), _round_up(2 * int(groups[:, 2].max()))
+        floats = padded * (stride * (1 + SHARES) + width + 1 + int(groups[:, 3].max()))
+        channels = tensors[1].size(1) if normals is None else 0
+        parts = None if normals is None else query.new_zeros(SHARES, *normals.shape)
+        native.call(
+            "one_vs_all_at_steps",
+            *(kind, _formula(kernel, tensors), order, groups, len(groups), masked, starts, query.size(1)),
+            *(torch.tensor(scale), query, positive, partition, grad_query, _addresses(*out), parts, len(kernel[1])),
+            *(query.new_empty(at_a_time, floats), at_a_time, floats),
+            query.new_empty(SHARES, TILE * 2 * (stride + channels)),
+        )
+        if normals is not None and parts is not None:
+            normals += parts.sum(0)
+        ctx.save_for_backward(grad_query, ((positive - partition).exp() - 1).mul_(scale), *out)
+        return (partition - positive).sum() * scale
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        gradients = ctx.saved_tensors
+        if grad != 1:
+            for gradient in gradients:
+                gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
+        return None, None, *gradients
+
+
+def split_groups(groups: Tensor) -> Tensor:
+    """Groups ``[G, 4]`` of at most ``QUADS_OF_A_GROUP`` quads, of nearly equal sizes where one is divided."""
+    number, first, quads, entities = groups.unbind(1)
+    parts = (quads + QUADS_OF_A_GROUP - 1) // QUADS_OF_A_GROUP
+    of = torch.arange(len(groups)).repeat_interleave(parts)
+    part = torch.arange(len(of)) - (parts.cumsum(0) - parts)[of]
+    begin, end = (quads[of] * (part + k) // parts[of] for k in (0, 1))
+    return torch.stack([number[of], first[of] + begin, end - begin, entities[of]], 1)
+
+
+def _round_up(number: int) -> int:
+    return -(-number // LANES) * LANES

@@ -233,6 +233,7 @@ class RowAdagrad(RowOptimizer):
         weight_decay: Weight of the L2 penalty on touched rows.
         initial_accumulator_value: Initial sum of squared gradients. With 0 the first step of every number has the
             length of the learning rate, however small its gradient is.
+        initial_sums: Given the name of a table and rows ``[n]``, what is added to their initial sums, ``[n, 1]``.
         **options: ``max_norm``, ``rows``, ``anchor_weight``, ``anchored``, ``norm``, ``total`` of
             :class:`RowOptimizer`.
     """
@@ -246,10 +247,21 @@ class RowAdagrad(RowOptimizer):
         eps: float = 1e-10,
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
+        initial_sums: Callable[[str, Tensor], Tensor] | None = None,
         **options: Any,
     ) -> None:
+        self._initial_sums = initial_sums
         defaults = {"lr": lr, "eps": eps, "weight_decay": weight_decay}
         super().__init__(tables, {**defaults, "initial_accumulator_value": initial_accumulator_value}, **options)
+
+    def _grow(self, name: str) -> None:
+        first = len(self._state[name]["sum"])
+        super()._grow(name)
+        new = self.rows.index[name].values[first:]
+        if len(new) and self._initial_sums is not None:
+            self._state[name]["sum"][slice(first, None)] = self._initial_sums(name, new).expand(
+                -1, self._tables[name].size(1)
+            )
 
     def _update(
         self,

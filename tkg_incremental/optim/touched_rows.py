@@ -53,6 +53,14 @@ class TouchedRows:
         return former_rows(self.tables[name].detach(), index, self._slot_of[name], self.former(name))
 
     @torch.no_grad()
+    def moved(self) -> dict[str, Tensor]:
+        """For each table the rows ``[n]`` that differ from their former values."""
+        found = {}
+        for name, index in self.index.items():
+            found[name] = index.values[(self.tables[name][index.values] != self.former(name)).any(1)]
+        return found
+
+    @torch.no_grad()
     def save(self) -> None:
         """Saves the present values."""
         self._saved = {name: self.tables[name].index_select(0, index.values) for name, index in self.index.items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from statistics import median
 from typing import Any
 
 from tkg_incremental.report.changes import Changes, DeletedRecord, Question, RankedDeletedFact, WatchedAnswer
-from tkg_incremental.report.figures import figure, key, round_range, tick_labels
+from tkg_incremental.report.figures import curve_figure, figure, key, tick_labels
 from tkg_incremental.report.svg import Frame, svg
 
 # Steps before and after a handover in the summary.
@@ -79,15 +80,9 @@ def handover_figure(changes: Changes) -> str:
 
 def deleted_figure(changes: Changes) -> str:
     """Share of the deleted facts among the first ten answers after each step."""
-    values = [100 * record.found / record.asked if record.asked else None for record in changes.deleted]
-    there = [value for value in values if value is not None]
-    if not there:
-        return ""
+    values = [100 * record.found / record.asked if record.asked else math.nan for record in changes.deleted]
     labels = [changes.labels[record.time] for record in changes.deleted]
-    frame = Frame(len(values), *round_range([0.0, *there]), height=270)
     tips = [f"{label}: {r.found} of {r.asked} questions" for label, r in zip(labels, changes.deleted, strict=True)]
-    drawing = frame.axes(tick_labels(labels), "after learning step …", "% of deleted answers")
-    drawing += frame.line(values, "s1", tips)
     text = (
         f"Facts of all splits that were true in the {changes.window} steps before and are not true now, as head and "
         "tail queries: the share whose deleted answer is still among the first 10. The worst are below. DF@10 is "
@@ -95,7 +90,8 @@ def deleted_figure(changes: Changes) -> str:
     )
     heading = 'Deleted facts among the first 10 <span class="arrow">↓ lower is better</span>'
     label = "Share of deleted facts among the first 10 after each step"
-    return figure("deleted", heading, text, svg(frame.width, frame.height, label, drawing))
+    titles = ("after learning step …", "% of deleted answers")
+    return curve_figure("deleted", heading, text, (labels, values, tips), titles, label, "s1")
 
 
 def question_rows(changes: Changes, count: int) -> tuple[list[str], list[dict[str, Any]]]:

@@ -6,10 +6,10 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
-from tkg_incremental.report.figures import figure, round_range, tick_labels
+from tkg_incremental.report.figures import figure, metric_heading, round_range, slug, tick_labels
 from tkg_incremental.report.groups import Group, Spread
 from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
-from tkg_incremental.report.svg import Frame, escape, svg
+from tkg_incremental.report.svg import Frame, svg
 from tkg_incremental.report.templates import render
 from tkg_incremental.storage import atomic_write
 from tkg_incremental.tables import show_number
@@ -40,13 +40,14 @@ def write_comparison(by_dataset: Mapping[str, Sequence[Group]], path: str | os.P
 
 
 def summary_table(groups: Sequence[Group]) -> tuple[list[str], list[list[str | float]]]:
-    """Header and rows of the runs of one dataset."""
+    """Header and rows of the runs of one dataset, with the metrics that any of them has."""
+    metrics = [name for name in SUMMARY if any(not math.isnan(group.summary(name).mean) for group in groups)]
     rows: list[list[str | float]] = []
     for group in groups:
         seeds = ", ".join(str(result.seed) for result in group.results)
         steps = "/".join(map(str, sorted({len(result.steps) for result in group.results})))
-        rows.append([group.label, seeds, steps, *(show_spread(group.summary(metric)) for metric in SUMMARY)])
-    return ["run", "seeds", "steps", *SUMMARY], rows
+        rows.append([group.label, seeds, steps, *(show_spread(group.summary(metric)) for metric in metrics)])
+    return ["run", "seeds", "steps", *metrics], rows
 
 
 def show_spread(value: Spread) -> str:
@@ -71,7 +72,7 @@ def _figure(metric: str, groups: Sequence[Group], kinds: Sequence[str]) -> str:
     ends = [end for curve in curves for value in curve.values() for end in _ends(value, limits)]
     about = DESCRIPTIONS[metric]
     if not ends:
-        return figure(f"curve-{_slug(metric)}", escape(metric), "No values.", "")
+        return ""
     frame = Frame(len(times), *round_range(ends))
     drawing = frame.axes(tick_labels([labels[time] for time in times]), "after learning step …", about.unit)
     none = Spread(math.nan, math.nan)
@@ -80,10 +81,8 @@ def _figure(metric: str, groups: Sequence[Group], kinds: Sequence[str]) -> str:
         drawing += frame.band([_ends(value, limits) for value in values if value.std > 0], kind, _places(values))
         tips = [f"{group.label}, {labels[t]}: {show_spread(v)}" for t, v in zip(times, values, strict=True)]
         drawing += frame.line([value.mean for value in values], kind, tips)
-    heading = (
-        f'{escape(metric)} <span class="full">{escape(about.title)}</span> <span class="arrow">{about.arrow}</span>'
-    )
-    return figure(f"curve-{_slug(metric)}", heading, "", svg(frame.width, frame.height, metric, drawing))
+    heading = metric_heading(metric)
+    return figure(f"curve-{slug(metric)}", heading, "", svg(frame.width, frame.height, metric, drawing))
 
 
 def _places(values: Sequence[Spread]) -> list[int]:
@@ -96,7 +95,3 @@ def _ends(value: Spread, limits: tuple[float, float]) -> list[float]:
         return []
     std = 0.0 if math.isnan(value.std) else value.std
     return [min(max(end, limits[0]), limits[1]) for end in (value.mean - std, value.mean + std)]
-
-
-def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in name.lower())

@@ -47,24 +47,54 @@ def tick_labels(labels: Sequence[str]) -> list[str]:
     return [label.split("–")[0] if label[:1].isdigit() else label for label in labels]
 
 
+def curve_figure(
+    name: str,
+    heading: str,
+    text: str,
+    curve: tuple[Sequence[str], Sequence[float], Sequence[str]],
+    titles: tuple[str, str],
+    label: str,
+    kind: str = "s0",
+) -> str:
+    """A line from zero on; empty if there is no value.
+
+    Args:
+        name: Id of the element.
+        heading: HTML of the heading.
+        text: HTML of the explanation.
+        curve: Label, value and tool tip of each step; a value may be NaN.
+        titles: Titles of both axes.
+        label: Description for screen readers.
+        kind: Class of the line.
+    """
+    labels, values, tips = curve
+    there = [value for value in values if math.isfinite(value)]
+    if not there:
+        return ""
+    frame = Frame(len(values), *round_range([0.0, *there]))
+    drawing = frame.axes(tick_labels(labels), *titles) + frame.line(values, kind, tips)
+    return figure(name, heading, text, svg(frame.width, frame.height, label, drawing))
+
+
+def metric_heading(name: str) -> str:
+    """The name of a metric, its title and which values are better."""
+    about = DESCRIPTIONS[name]
+    first, full = (about.title.capitalize(), "") if "_" in name else (name, about.title)
+    return f'{escape(first)} <span class="full">{escape(full)}</span> <span class="arrow">{about.arrow}</span>'
+
+
 def metric_figure(result: Result, name: str, window: int) -> str:
     """A metric after each step, with its definition."""
     about = DESCRIPTIONS[name]
     labels = [step["label"] for step in result.steps]
     values = [step.get(name, math.nan) for step in result.steps]
-    there = [value for value in values if math.isfinite(value)]
-    low, high = round_range([0.0, *there])
-    frame = Frame(len(values), low, high)
     tips = [f"{label}: {name} {value:.1f}" for label, value in zip(labels, values, strict=True)]
-    drawing = frame.axes(tick_labels(labels), f"after learning {STEP} …", about.unit) + frame.line(values, "s0", tips)
-    mean = f"{result.summary[name]:.1f}".replace("-", "−") if there else "–"
-    heading = (
-        f'{escape(name)} <span class="full">{escape(about.title)}</span> '
-        f'<span class="arrow">{about.arrow}</span> <span class="mean">mean {mean}</span>'
-    )
+    mean = f"{result.summary[name]:.1f}".replace("-", "−")
+    heading = f'{metric_heading(name)} <span class="mean">mean {mean}</span>'
     label = f"{name} after each step, {about.arrow}; mean {mean}"
     text = escape(about.text.format(window=window))
-    return figure(f"metric-{_slug(name)}", heading, text, svg(frame.width, frame.height, label, drawing))
+    titles = (f"after learning {STEP} …", about.unit)
+    return curve_figure(f"metric-{slug(name)}", heading, text, (labels, values, tips), titles, label)
 
 
 def facts_figure(changes: Changes) -> str:
@@ -154,7 +184,7 @@ def _loss(name: str, history: list[dict[str, Any]], labels: dict[int, str]) -> s
         parts.append(frame.line(values[start:end], "s0", tips, start))
     heading = f"{escape(name)} <span class='full'>{escape(LOSSES.get(name, ''))}</span>"
     drawing = svg(frame.width, frame.height, f"{name} per epoch", "".join(parts))
-    return figure(f"loss-{_slug(name)}", heading, "", drawing)
+    return figure(f"loss-{slug(name)}", heading, "", drawing)
 
 
 def round_range(values: Sequence[float]) -> tuple[float, float]:
@@ -174,5 +204,6 @@ def _digits(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2g}"
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """A name as an id."""
     return "".join(c if c.isalnum() else "-" for c in name.lower())

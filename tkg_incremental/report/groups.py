@@ -74,7 +74,8 @@ def group_runs(runs: Iterable[tuple[Path, Result, dict[str, Any]]]) -> dict[str,
         key = json.dumps(same, sort_keys=True)
         # Facts of the same name may differ: their digests are part of the configuration.
         dataset = json.dumps([result.dataset, *(config.get(name) for name in ("variant", "facts", "held_out"))])
-        group = groups.setdefault(key, Group(f"{result.strategy} · {result.model}", dataset, [], []))
+        label = f"{result.strategy} · {result.model}" + (" · ended facts excluded" if result.exclude_ended else "")
+        group = groups.setdefault(key, Group(label, dataset, [], []))
         group.results.append(result)
         group.folders.append(folder)
     titles = _titles(list(groups.values()))

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tkg_incremental.report.comparison import curve_class
-from tkg_incremental.report.figures import figure, round_range, tick_labels
-from tkg_incremental.report.svg import Frame, escape, svg
+from tkg_incremental.report.figures import curve_figure
+from tkg_incremental.report.svg import escape
 from tkg_incremental.report.templates import render
 from tkg_incremental.report.times import answers_through_time
 from tkg_incremental.storage import atomic_write
 
 if TYPE_CHECKING:
-    from tkg_incremental.live.records import Change, Release
+    from tkg_incremental.live.manifest import Release
+    from tkg_incremental.live.records import Change
     from tkg_incremental.live.serving import ServedGraph
 
 # Figures of a release: title, axis, what it says.
@@ -104,13 +104,6 @@ def _value(metrics: dict[str, Any], name: str) -> float:
 def _figure(name: str, releases: Sequence[Release], labels: Sequence[str]) -> str:
     title, unit, text = FIGURES[name]
     values = [_value(release.metrics, name) for release in releases]
-    there = [value for value in values if not math.isnan(value)]
-    if not there:
-        return figure(f"live-{name}", escape(title), "No values.", "")
-    low, high = round_range([0.0, *there])
-    frame = Frame(len(values), low, high if high > low else low + 1)
     numbers = [str(release.number) for release in releases]
-    drawing = frame.axes(tick_labels(numbers), "release", unit)
     tips = [f"release {n}, until {label}: {value:.4g}" for n, label, value in zip(numbers, labels, values, strict=True)]
-    drawing += frame.line(values, curve_class(0), tips)
-    return figure(f"live-{name}", escape(title), text, svg(frame.width, frame.height, title, drawing))
+    return curve_figure(f"live-{name}", escape(title), text, (numbers, values, tips), ("release", unit), title)

@@ -107,12 +107,13 @@ def _steps(result: Result, changes: Changes | None) -> dict[str, Any]:
     labels = changes.labels if changes else _labels(result)
     columns = [name for name in _COLUMNS if any(name in step for step in result.steps)]
     rows = [[step["label"], *(_show(step.get(name, math.nan)) for name in columns)] for step in result.steps]
+    excluded = ", ended facts excluded from ranks" if result.exclude_ended else ""
     # Without test facts there is nothing to measure.
     measured = [name for name in MAIN if not math.isnan(result.summary[name])]
     return {
         "tiles": [_tile(name, result.summary[name]) for name in (*MAIN, *OTHERS)] if measured else None,
-        "tiles_title": f"Means over the {len(result.steps)} incremental steps:",
-        "metrics": [metric_figure(result, name, window) for name in MAIN] if measured else None,
+        "tiles_title": f"Means over the {len(result.steps)} incremental steps{excluded}:",
+        "metrics": [metric_figure(result, name, window) for name in measured],
         "alpha": alpha_figure(result, labels) if measured else None,
         "changes": _changes(changes) if changes else None,
         "cost": cost_figures(result),
@@ -146,7 +147,7 @@ def _provenance(settings: dict[str, Any]) -> list[str]:
     if "version" in settings:
         parts.append(f"tkg_incremental {settings['version']}")
     if "begun" in settings:
-        parts.append(f"begun {settings['begun']}")
+        parts.append(f"begun {settings['begun'].replace('+00:00', ' UTC')}")
     lines = [", ".join(parts)] if parts else []
     return [*lines, str(settings["command"])] if settings.get("command") else lines
 

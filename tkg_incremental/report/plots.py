@@ -165,7 +165,7 @@ def plot_handovers(changes: Changes, question: int | None = None) -> Figure:
         axis.set(xlabel="after step", ylabel="rank", title=f"{asked} (thick: true)")
     axis.set_yscale("log")
     axis.invert_yaxis()
-    axis.legend(fontsize="small")
+    figure.legend(loc="outside right center", fontsize="small")  # lines are everywhere inside
     return figure
 
 

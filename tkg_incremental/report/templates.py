@@ -6,7 +6,7 @@ import base64
 import hashlib
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,16 +14,10 @@ from markupsafe import Markup
 from tkg_incremental.text import printable
 
 
-class Script(NamedTuple):
+def load_script(name: str) -> dict[str, str]:
     """A script inside of a page, and the digest by which the page allows it and no other."""
-
-    text: str
-    digest: str
-
-    @classmethod
-    def load(cls, name: str) -> Script:
-        text = (files("tkg_incremental.report") / name).read_text(encoding="utf-8")
-        return cls(text, "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode())
+    text = (files("tkg_incremental.report") / name).read_text(encoding="utf-8")
+    return {"text": text, "digest": "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}
 
 
 def render(template: str, **values: Any) -> str:
@@ -34,7 +28,7 @@ def render(template: str, **values: Any) -> str:
         values: The variables of the template.
     """
     style = (files("tkg_incremental.report") / "style.css").read_text(encoding="utf-8")
-    return _environment().get_template(template).render(style=style, tips=Script.load("tips.js"), **values)
+    return _environment().get_template(template).render(style=style, tips=load_script("tips.js"), **values)
 
 
 @lru_cache(maxsize=1)

@@ -11,15 +11,17 @@ function cell(row, text, kind) {
 function show() {
   label.textContent = data.labels[step.value];
   body.replaceChildren();
-  for (const [name, probability, known] of data.answers[question.selectedIndex][step.value]) {
+  for (const [name, probability, known, kind] of data.answers[question.selectedIndex][step.value]) {
     const row = body.insertRow();
-    row.className = known ? "known" : "";
+    row.className = kind;
     cell(row, name, "");
-    cell(row, probability, "n");
-    const bar = document.createElement("i");
-    bar.className = "bar";
-    bar.style.width = probability || "0";
-    cell(row, "", "").append(bar);
+    if (data.calibrated) {
+      cell(row, probability, "n");
+      const bar = document.createElement("i");
+      bar.className = "bar";
+      bar.style.width = probability || "0";
+      cell(row, "", "").append(bar);
+    }
     cell(row, known, "");
   }
 }

@@ -7,15 +7,15 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tkg_incremental.report.templates import Script
+from tkg_incremental.report.templates import load_script
 from tkg_incremental.text import printable
 
 if TYPE_CHECKING:
     from tkg_incremental.answers import Answer, AnswerEngine
     from tkg_incremental.live.serving import ServedGraph
 
-# Questions, steps and answers of the slider: 8 × 60 questions take about a second on a small graph.
-_QUESTIONS, _STEPS, _ANSWERS = 8, 60, 5
+# Questions, steps and answers of the slider: 8 × 100 questions take a second or two on a small graph.
+_QUESTIONS, _STEPS, _ANSWERS = 8, 100, 5
 # A graph with more entities gets fewer steps.
 _LARGE, _FEW_STEPS = 20_000, 12
 # The latest facts, among which questions are looked for.
@@ -55,8 +55,8 @@ def choose_questions(graph: ServedGraph, count: int = _QUESTIONS) -> list[Asked]
     found: list[tuple[int, int, int, Asked]] = []
     for given, asked in (("tail", "head"), ("head", "tail")):
         rows = store.connection.execute(_CHANGING.format(given=given, asked=asked), (_FACTS,)).fetchall()
-        names = store.entity_names([row[0] for row in rows])
-        relations = store.relation_names([row[1] for row in rows])
+        names = store.entities.of([row[0] for row in rows])
+        relations = store.relations.of([row[1] for row in rows])
         for (_, rel, answers, now), name, relation in zip(rows, names, relations, strict=True):
             if name and relation:
                 question = Asked(None, relation, name) if given == "tail" else Asked(name, relation, None)
@@ -89,14 +89,16 @@ def answers_through_time(graph: ServedGraph) -> dict[str, Any] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answers = [[_rows(graph.query(*asked, at=when, k=_ANSWERS)) for when in shown] for asked in questions]
-    data = json.dumps({"labels": shown, "answers": answers}, ensure_ascii=False)
+    calibrated = any(row[1] for each in answers for rows in each for row in rows)
+    data = json.dumps({"labels": shown, "answers": answers, "calibrated": calibrated}, ensure_ascii=False)
     return {
+        "calibrated": calibrated,
         "titles": [str(asked) for asked in questions],
         "labels": shown,
         "first": answers[0][-1],
         # Inside of a script element only "<" could end it.
         "data": data.replace("<", "\\u003c"),
-        "script": Script.load("times.js"),
+        "script": load_script("times.js"),
     }
 
 
@@ -120,10 +122,9 @@ def _spread(count: int, limit: int) -> list[int]:
 
 
 def _rows(answers: Sequence[Answer]) -> list[list[str]]:
-    """Name, probability and known interval of each answer, as text."""
+    """Name, probability, what is known, and kind of each answer, as text."""
     rows = []
     for answer in answers:
         probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-        known = "" if answer.known is None else f"{answer.known[0]} – {answer.known[1] or 'now'}"
-        rows.append([printable(answer.name), probability, known])
+        rows.append([printable(answer.name), probability, answer.period, answer.kind])
     return rows

@@ -7,7 +7,7 @@ from tkg_incremental.strategies.regularizers import N3, TemporalSmoothness
 from tkg_incremental.strategies.strategy import Strategy
 from tkg_incremental.strategies.supersede import Supersede
 from tkg_incremental.strategies.terms import CrossEntropy, DeletedFacts, Losses, Replay, TemporalRegularization, Term
-from tkg_incremental.strategies.views import Added, Current, Deleted, Given, History, Replayed, Successors, View, Window
+from tkg_incremental.strategies.views import Added, Current, Deleted, Given, History, Replayed, Successors, View
 
 __all__ = classes = [
     "AGEM",
@@ -38,5 +38,4 @@ __all__ = classes = [
     "TrainingContext",
     "UnlikelihoodLoss",
     "View",
-    "Window",
 ]

@@ -11,8 +11,8 @@ from torch import Tensor
 from tkg_incremental.data import Timeline
 from tkg_incremental.loader.batch import TermBatch, TKGBatch
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.encoder import Axis
 from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm
+from tkg_incremental.models.tables import Axis
 
 
 @dataclass
@@ -51,13 +51,13 @@ class TrainingContext:
 
     def changes(self) -> Iterator[Tensor]:
         """For each table, the change of the rows known at the step before, ``[n, width]``."""
-        encoder = self.model.encoder
-        for name, axis in encoder.axes.items():
-            index = torch.arange(encoder.sizes[axis], device=self.model.device)
+        model = self.model
+        for name, axis in model.axes.items():
+            index = torch.arange(model.sizes[axis], device=model.device)
             index = index[is_known_before(self.timeline, self.time, axis, index)]
             with torch.no_grad():
-                before = self.previous.encoder.rows(name, index)
-            yield encoder.rows(name, index) - before
+                before = self.previous.rows(name, index)
+            yield model.rows(name, index) - before
 
 
 def is_known_before(timeline: Timeline, time: int, axis: Axis, index: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from tkg_incremental.strategies.terms import (
     TemporalRegularization,
     Term,
 )
-from tkg_incremental.strategies.views import Added, Current, Deleted, Reach, Replayed, Window
+from tkg_incremental.strategies.views import Added, Current, Deleted, Reach, Replayed
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class FB(Strategy):
     """
 
     def __init__(self, window: int = 10, negatives: Negatives = 500) -> None:
-        past = CrossEntropy(Window(window), negatives, name="RCE")
+        past = CrossEntropy(Replayed(window, size=None), negatives, name="RCE")
         super().__init__([CrossEntropy(Current(), negatives), past], "FB")
 
 

@@ -32,8 +32,7 @@ class N3(Term):
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
         assert context.batch is not None
-        model, encoder = context.model, context.model.encoder
-        power = encoder.penalty_power
+        model, power = context.model, context.model.penalty_power
         total, count = torch.zeros((), device=model.device), 0
         # If several processes divide a batch, the mean of their losses is the loss of the batch.
         for part in context.batch.terms:
@@ -44,7 +43,7 @@ class N3(Term):
             ends = nuclear_norm(part.ends, power)
             sides = SIDES if model.reciprocal else SIDES[:1]
             for side in sides:
-                relations = encoder.relation_factors(model.relation_rows(rel, side), time)
+                relations = model.relation_factors(model.relation_rows(rel, side), time)
                 # The score is a sum of one product per relation factor, and the ends are factors of each.
                 penalty = len(relations) * ends + nuclear_norm(relations, power)
                 total = total + 2 / len(sides) * penalty * share
@@ -68,12 +67,11 @@ class TemporalSmoothness(Term):
         check_weight("weight", self.weight)
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
-        encoder = context.model.encoder
-        steps = torch.arange(context.time + 1, device=context.model.device)
-        total = torch.zeros((), device=context.model.device)
-        for name, axis in encoder.axes.items():
-            if axis == "time":
-                total = total + temporal_smoothness(encoder.rows(name, steps), encoder.penalty_power)
+        model = context.model
+        steps = torch.arange(context.time + 1, device=model.device)
+        total = torch.zeros((), device=model.device)
+        for name in model.tables("time"):
+            total = total + temporal_smoothness(model.rows(name, steps), model.penalty_power)
         return {"smoothness": self.weight * total}
 
 

@@ -68,10 +68,6 @@ def draw_negatives(
     return sampler.draw(quads, negatives, generator, shared)
 
 
-def count_examples(negatives: Negatives, quads: int, known: int) -> int:
-    return quads * 2 * (known if negatives == "all" else negatives)
-
-
 def check_negatives(negatives: Negatives) -> None:
     if negatives != "all" and negatives < 1:
         raise ValueError(f"negatives must be 'all' or at least 1 (got {negatives})")
@@ -100,7 +96,7 @@ class CrossEntropy(Term):
     negatives: Negatives = 500
     shared: Shared = False
     weight: float = 1.0
-    name: str = "CE"
+    name: str = field(default="CE", kw_only=True)
 
     def __post_init__(self) -> None:
         check_negatives(self.negatives)
@@ -115,7 +111,7 @@ class CrossEntropy(Term):
         return {self.name: cross_entropy(encoded, self.weight / len(encoded.quads))}
 
     def num_examples(self, quads: int, known: int) -> int:
-        return count_examples(self.negatives, quads, known)
+        return quads * 2 * (known if self.negatives == "all" else self.negatives)
 
 
 def cross_entropy(encoded: EncodedTerm, scale: float = 1.0) -> Tensor:
@@ -152,51 +148,41 @@ class DeletedFacts(Term):
 
 
 @dataclass
-class Replay(Term):
+class Replay(CrossEntropy):
     r""":math:`\alpha_3 L_{RCE} + \alpha_4 L_{RKD}`: cross-entropy of replayed quads, and the divergence from the
     distribution of the previous model over the same candidates.
 
     Args:
         view: Quads to replay.
         negatives: Negatives per query, or ``"all"``, which needs ``distill=0``.
-        shared: Quads of one time share their negatives; with ``"batch"``, as in :class:`CrossEntropy`, which needs
-            ``distill=0``.
+        shared: As in :class:`CrossEntropy`; ``"batch"`` needs ``distill=0``.
         weight: :math:`\alpha_3`.
         distill: :math:`\alpha_4`; with 0 the previous model is not evaluated.
+        name: Name of the cross-entropy.
     """
 
     view: View | None = field(default_factory=Replayed)
     negatives: Negatives = 50
-    shared: Shared = False
-    weight: float = 1.0
     distill: float = 1.0
+    name: str = field(default="RCE", kw_only=True)
 
     def __post_init__(self) -> None:
-        check_negatives(self.negatives)
-        check_weight("weight", self.weight)
+        super().__post_init__()
         check_weight("distill", self.distill)
         if (self.negatives == "all" or self.shared == "batch") and self.distill:
             raise ValueError(f"distill must be 0 with negatives='all' or shared='batch' (got {self.distill})")
-        self.loss_names = ("RCE", "RKD") if self.distill else ("RCE",)
-
-    def draw(self, quads: Tensor, sampler: NegativeSampler, generator: torch.Generator) -> Candidates | None:
-        return draw_negatives(self.negatives, quads, sampler, generator, self.shared)
+        if self.distill:
+            self.loss_names = (self.name, "RKD")
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
+        if not self.distill:
+            return super().losses(encoded, context)
         assert encoded is not None
-        count = len(encoded.quads)
-        if encoded.candidates is None or encoded.candidates.for_batch:
-            return {"RCE": cross_entropy(encoded, self.weight / count)}
         log_q = encoded.logits().log_softmax(1)
-        losses = {"RCE": -self.weight * log_q[:, 0].sum() / count}
-        if self.distill:
-            log_p = context.previous_logits(encoded).log_softmax(1)
-            divergence = F.kl_div(log_q, log_p, log_target=True, reduction="none").nansum()
-            losses["RKD"] = self.distill * divergence / count
-        return losses
-
-    def num_examples(self, quads: int, known: int) -> int:
-        return count_examples(self.negatives, quads, known)
+        log_p = context.previous_logits(encoded).log_softmax(1)
+        divergence = F.kl_div(log_q, log_p, log_target=True, reduction="none").nansum()
+        count = len(encoded.quads)
+        return {self.name: -self.weight * log_q[:, 0].sum() / count, "RKD": self.distill * divergence / count}
 
 
 @dataclass

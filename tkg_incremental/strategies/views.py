@@ -111,43 +111,31 @@ class Deleted(View):
 
 
 @dataclass(frozen=True)
-class Window(View):
-    """Every quad of the last steps.
-
-    Args:
-        window: Number of steps back.
-    """
-
-    window: int = 10
-
-    def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> LazyQuads:
-        return timeline.observed.between(time - self.window, time - 1)
-
-
-@dataclass(frozen=True)
 class Replayed(View):
-    """A sample of the quads of the last steps (:func:`~tkg_incremental.loader.sample_replay`).
+    """Quads of the last steps, all or a sample (:func:`~tkg_incremental.loader.sample_replay`).
 
     Args:
         window: Number of steps back, or ``"all"``.
-        size: Number of quads.
+        size: Number of quads; :obj:`None` for every quad of these steps.
         sampling: ``"uniform"``, ``"frequency"``, ``"inverse"``, ``"boundary"`` or ``"fact"``.
     """
 
     window: Reach = 10
-    size: int = 10_000
+    size: int | None = 10_000
     sampling: ReplaySampling = "uniform"
 
     def __post_init__(self) -> None:
         if self.window != "all" and self.window < 1:
             raise ValueError(f"window must be 'all' or at least 1 (got {self.window})")
-        if self.size < 0:
-            raise ValueError(f"size must be at least 0 (got {self.size})")
+        if self.size is not None and self.size < 0:
+            raise ValueError(f"size must be None or at least 0 (got {self.size})")
         if self.sampling not in SAMPLINGS:
             raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)} (got {self.sampling!r})")
 
     def select(self, timeline: Timeline, time: int, generator: torch.Generator) -> Tensor | LazyQuads:
         window = max(1, time) if self.window == "all" else self.window
+        if self.size is None:
+            return timeline.observed.between(time - window, time - 1)
         return sample_replay(timeline, time, window, self.size, self.sampling, generator)
 
 

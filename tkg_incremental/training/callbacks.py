@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tqdm.auto import tqdm
+from tkg_incremental.progress import progress_bar
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from tkg_incremental.training.learner import StepLearner
     from tkg_incremental.training.trainer import IncrementalTrainer
 
@@ -37,9 +39,9 @@ class ProgressBar(Callback):
     def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
         if self._steps is None and trainer.base_is_ready:
             total = trainer.timeline.num_steps - trainer.timeline.base_step
-            self._steps = tqdm(total=total, initial=len(trainer.result.steps), desc="steps", disable=None)
+            self._steps = progress_bar(total=total, initial=len(trainer.result.steps), desc="steps")
         title = learner.label if trainer.base_is_ready else f"base model, up to {learner.label}"
-        self._epochs = tqdm(total=learner.settings.epochs, initial=learner.epoch, desc=title, leave=False, disable=None)
+        self._epochs = progress_bar(total=learner.settings.epochs, initial=learner.epoch, desc=title, leave=False)
 
     def on_epoch_end(self, trainer: IncrementalTrainer, learner: StepLearner, record: dict[str, float]) -> None:
         if self._epochs is not None:

@@ -15,12 +15,12 @@ from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.loader import NegativeSampler, TKGBatch, TKGLoader
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.optim import DenseAdam, RowAdagrad, RowAdam, RowOptimizer
+from tkg_incremental.optim import DenseAdam, RowAdagrad, RowAdam, RowOptimizer, TouchedRows
 from tkg_incremental.strategies import Losses, Strategy, TrainingContext
 from tkg_incremental.strategies.context import is_known_before
 from tkg_incremental.training.early_stopping import EarlyStopping
 from tkg_incremental.training.settings import LearningSettings
-from tkg_incremental.training.weights import FormerWeights, RowWeights, WholeWeights
+from tkg_incremental.training.weights import WholeWeights
 
 # The gradients of a mean over a batch are too small for 16 bits with a short exponent. A power of two is exact.
 _FP16_SCALE = 1024.0
@@ -44,6 +44,7 @@ class StepLearner:
         validate: What early stopping maximizes; NaN if there is nothing to validate on.
         communicator: The processes that learn the step together. Each has the model, the data and the generator in the
             same state, and learns its part of every batch.
+        initial_sums: Initial sums of squared gradients by row, as of :class:`~tkg_incremental.optim.RowAdagrad`.
     """
 
     def __init__(
@@ -57,16 +58,16 @@ class StepLearner:
         generator: torch.Generator,
         validate: Callable[[], float],
         communicator: Communicator = LOCAL,
+        initial_sums: Callable[[str, Tensor], Tensor] | None = None,
     ) -> None:
+        self._initial_sums = initial_sums
         self.model, self.time, self.settings, self.communicator = model, time, settings, communicator
         self.strategy, self.validate = strategy, validate
         self.label = timeline.labels[time]
         self.terms = (strategy + settings.regularizers()).terms
         self._anchor_weight = sum(term.anchor_weight for term in self.terms)
-        self._weights: FormerWeights
-        self.optimizer: DenseAdam | RowOptimizer
-        self._weights, self.optimizer = self._make_optimizer(partial(is_known_before, timeline, time))
-        self.context = TrainingContext(timeline, time, model, self._weights.previous)
+        self._weights, previous, self.optimizer = self._make_optimizer(partial(is_known_before, timeline, time))
+        self.context = TrainingContext(timeline, time, model, previous)
         self.loader = TKGLoader(
             timeline, time, self.terms, sampler, generator, settings.batch_size, settings.short_last, settings.together
         )
@@ -75,38 +76,46 @@ class StepLearner:
         self.seconds: list[float] = []
         self.history: list[dict[str, float]] = []
 
-    def _make_optimizer(self, was_known: Callable[..., Tensor]) -> tuple[FormerWeights, DenseAdam | RowOptimizer]:
-        """The optimizer of the step. Rows that are new at the step have no anchor."""
-        encoder, settings = self.model.encoder, self.settings
-        tables = encoder.tables()
+    def _make_optimizer(
+        self, was_known: Callable[..., Tensor]
+    ) -> tuple[WholeWeights | TouchedRows, TKGModel, DenseAdam | RowOptimizer]:
+        """What saves and restores the weights, the model before the step, and the optimizer. Rows that are new at the
+        step have no anchor."""
+        model, settings = self.model, self.settings
+        tables = model.tables()
+        model.sparse_gradients = settings.optimizer != "published"
         if settings.optimizer == "published":
             decay = 1e-4 if settings.weight_decay is None else settings.weight_decay
             max_norm = math.inf if settings.max_norm is None else settings.max_norm
-            encoder.sparse_gradients = False
-            whole = WholeWeights(self.model)
-            former = whole.previous.encoder.tables()
+            whole = WholeWeights(model)
+            former = whole.previous.tables()
             anchors = {}
-            for name, axis in encoder.axes.items():
-                index = torch.arange(encoder.sizes[axis], device=self.model.device)
+            for name, axis in model.axes.items():
+                index = torch.arange(model.sizes[axis], device=model.device)
                 anchors[name] = index[was_known(axis, index)], former[name].detach()
-            return whole, DenseAdam(tables, settings.lr, decay, max_norm, self._anchor_weight, anchors)
-        rows = RowWeights(self.model)
-        encoder.sparse_gradients = True
+            optimizer = DenseAdam(tables, settings.lr, decay, max_norm, self._anchor_weight, anchors)
+            return whole, whole.previous, optimizer
+        rows = TouchedRows(tables)
         kind: Callable[..., RowOptimizer] = RowAdam
         own: dict[str, Any] = {}
         if settings.optimizer == "adagrad":
-            kind, own = RowAdagrad, {"initial_accumulator_value": settings.accumulator}
-        return rows, kind(
-            tables,
-            **own,
-            lr=settings.lr,
-            weight_decay=settings.weight_decay or 0.0,
-            max_norm=settings.max_norm,
-            rows=rows.rows,
-            anchor_weight=self._anchor_weight,
-            anchored=lambda name, index: was_known(encoder.axes[name], encoder.row_ids(name, index)),
-            norm=encoder.gradient_norm,
-            total=encoder.sum_tables,
+            kind = RowAdagrad
+            own = {"initial_accumulator_value": settings.accumulator, "initial_sums": self._initial_sums}
+        return (
+            rows,
+            model.frozen_view(model.former_rows(rows)),
+            kind(
+                tables,
+                **own,
+                lr=settings.lr,
+                weight_decay=settings.weight_decay or 0.0,
+                max_norm=settings.max_norm,
+                rows=rows,
+                anchor_weight=self._anchor_weight,
+                anchored=lambda name, index: was_known(model.axes[name], model.row_ids(name, index)),
+                norm=model.gradient_norm,
+                total=model.sum_tables,
+            ),
         )
 
     @property
@@ -150,7 +159,7 @@ class StepLearner:
                 self._backward(losses)
                 self.optimizer.step()
                 for name, index in self.optimizer.touched.items():
-                    self.model.encoder.constrain_table(name, index)
+                    self.model.constrain_table(name, index)
             for name, loss in losses.items():
                 sums[name] = sums.get(name, 0) + loss.detach()
                 counts[name] = counts.get(name, 0) + 1
@@ -180,11 +189,11 @@ class StepLearner:
         scale = _FP16_SCALE if self.settings.autocast == "fp16" else None
         if scale is not None:
             losses = {name: loss * scale for name, loss in losses.items()}
-        tables = list(self.model.encoder.replicated_tables().values())
+        tables = list(self.model.replicated_tables().values())
         self.strategy.backward(losses, [table for table in self.model.parameters() if _is_in(table, tables)])
         self.communicator.average_gradients(tables, sparse=isinstance(self.optimizer, RowOptimizer))
         if scale is not None:
-            for table in self.model.encoder.tables().values():
+            for table in self.model.tables().values():
                 if table.grad is not None:
                     table.grad.mul_(1 / scale)
 

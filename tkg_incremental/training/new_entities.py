@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,6 @@ from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.loader import NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.ops.rows import look_up
 from tkg_incremental.seeding import make_generator
@@ -47,8 +48,8 @@ def initialize_new_entities(
         return
     generator = make_generator(seed, "new entities", time)
     new = timeline.order[int(timeline.num_known[time - 1]) : int(timeline.num_known[time])]
-    model.encoder.initialize("entity", new, generator)
-    model.encoder.initialize_step(time, generator)
+    model.initialize("entity", new, generator)
+    model.initialize_step(time, generator)
     if how == "warm_up":
         warm_up(
             model, timeline, time, sampler, make_generator(seed, "warm up", time, device=model.device), communicator
@@ -93,13 +94,14 @@ def warm_up(
         batch_size: Quads per batch, of their facts and of current facts each.
     """
     entities, facts = new_entities_of(timeline, time)
-    rows = _NewRows(model.encoder, entities)
-    if not len(entities) or not rows.by_table:
+    with torch.no_grad():
+        learnt = {name: model.rows(name, entities).clone().requires_grad_() for name in model.tables("entity")}
+    if not len(entities) or not learnt:
         return
 
     def train() -> dict[str, Tensor]:
-        learner = TKGModel(model.encoder.with_rows_of(rows), model.decoder, reciprocal=model.reciprocal)
-        optimizer = torch.optim.Adam(rows.by_table.values(), lr)
+        learner = model.with_rows_of(partial(_rows_with_new, model, entities, learnt))
+        optimizer = torch.optim.Adam(learnt.values(), lr)
         current = timeline.observed.at(time)
         for _ in range(epochs):
             order = torch.randperm(len(facts), generator=generator, device=facts.device)
@@ -111,14 +113,16 @@ def warm_up(
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[union-attr]
                 optimizer.step()
-                rows.constrain()
-        return {name: values.detach() for name, values in rows.by_table.items()}
+                with torch.no_grad():
+                    for name, rows in learnt.items():
+                        rows.copy_(model.constrain(name, rows))
+        return {name: rows.detach() for name, rows in learnt.items()}
 
     # Copies of a model take the first process' values: others might differ in the last bit. Sharded tables are looked
     # up by all processes together, and each process keeps its own rows.
-    values = train() if model.encoder.is_sharded else communicator.load(train, model.device)
+    values = train() if model.is_sharded else communicator.load(train, model.device)
     for name, trained in values.items():
-        model.encoder.put(name, entities, trained)
+        model.put(name, entities, trained)
 
 
 def _against_new(
@@ -133,30 +137,12 @@ def _against_new(
     return TermBatch(quads, sampler.from_lists(quads, lists, quads[:1, TIME], shared, from_pool=False))
 
 
-class _NewRows:
-    """Trainable rows of new entities in place of those in the tables.
-
-    Args:
-        encoder: The encoder with the tables.
-        entities: ``[n]`` ascending.
-    """
-
-    def __init__(self, encoder: Encoder, entities: Tensor) -> None:
-        self._encoder, self._entities = encoder, entities
-        names = [name for name, axis in encoder.axes.items() if axis == "entity"]
-        with torch.no_grad():
-            self.by_table = {name: encoder.rows(name, entities).clone().requires_grad_() for name in names}
-
-    @torch.no_grad()
-    def constrain(self) -> None:
-        for name, rows in self.by_table.items():
-            rows.copy_(self._encoder.constrain(name, rows))
-
-    def look_up(self, name: str, index: Tensor) -> Tensor:
-        with torch.no_grad():
-            rows = self._encoder.rows(name, index)
-        if name not in self.by_table:
-            return rows
-        place = torch.searchsorted(self._entities, index.contiguous()).clamp_(max=len(self._entities) - 1)
-        where = (self._entities[place] == index).nonzero(as_tuple=True)
-        return rows.index_put(where, look_up(self.by_table[name], place[where]))
+def _rows_with_new(model: TKGModel, entities: Tensor, learnt: dict[str, Tensor], name: str, index: Tensor) -> Tensor:
+    """Rows of a table, ``[*] → [*, width]``, with those that new entities (ascending) learn in place of the table's."""
+    with torch.no_grad():
+        rows = model.rows(name, index)
+    if name not in learnt:
+        return rows
+    place = torch.searchsorted(entities, index.contiguous()).clamp_(max=len(entities) - 1)
+    where = (entities[place] == index).nonzero(as_tuple=True)
+    return rows.index_put(where, look_up(learnt[name], place[where]))

@@ -26,6 +26,8 @@ class Result:
         strategy: Name of the strategy.
         seed: Seed of the run.
         num_steps: Number of steps of the dataset.
+        exclude_ended: Whether candidates that have ended, by the train facts, ranked behind all others. Metrics of runs
+            with and without it cannot be compared.
         steps: Metrics of each incremental step.
         history: Losses and validation of every epoch, by step.
         alpha: Rows of :math:`\alpha`: for each step, Hits@10 by evaluated step.
@@ -43,6 +45,7 @@ class Result:
     strategy: str
     seed: int
     num_steps: int
+    exclude_ended: bool = False
     steps: list[dict[str, Any]] = field(default_factory=list, repr=False)
     history: list[dict[str, Any]] = field(default_factory=list, repr=False)
     alpha: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
@@ -72,7 +75,7 @@ class Result:
         return {**found, "omega_new": omega_new(self.alpha), "omega_old": omega_old(self.alpha)}
 
     def to_dict(self) -> dict[str, Any]:
-        names = ["dataset", "model", "strategy", "seed", "num_steps", "summary", "transfer"]
+        names = ["dataset", "model", "strategy", "seed", "num_steps", "exclude_ended", "summary", "transfer"]
         names += ["link_prediction", "time_prediction", "calibration", "type_constrained", "known_ranked_first"]
         names += ["steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
@@ -91,7 +94,8 @@ class Result:
         }
         names = ("dataset", "model", "strategy", "seed", "num_steps", "link_prediction")
         result = cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
-        # Runs of earlier versions have no calibration and no metrics of time.
+        # Runs of earlier versions ranked all candidates, and have no calibration and no metrics of time.
+        result.exclude_ended = state.get("exclude_ended", False)
         result.time_prediction = state.get("time_prediction", {})
         before = state.get("before", {}).items()
         result.before = {int(time): math.nan if value is None else value for time, value in before}
@@ -120,7 +124,8 @@ class Result:
 
     @property
     def _title(self) -> str:
-        return f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps"
+        excluded = " · ended facts excluded" if self.exclude_ended else ""
+        return f"{self.strategy} · {self.model} · {self.dataset} · seed {self.seed} · {len(self.steps)} steps{excluded}"
 
 
 def _mean(values: list[float]) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -19,12 +18,15 @@ if TYPE_CHECKING:
     from tkg_incremental.training.trainer import IncrementalTrainer
 
 # Increased with every change of the contents of a checkpoint.
-FORMAT = 4
+FORMAT = 5
 
 
 def base_fingerprint(trainer: IncrementalTrainer) -> dict[str, Any]:
     """What two runs must share to share a base model."""
     settings = trainer.settings
+    # Base models from before this option were validated without it.
+    excluded = ("exclude_ended",) if trainer.evaluator.exclude_ended else ()
+    base = (settings.base.negatives, settings.base.shared, settings.base.candidates, settings.base.visits, *excluded)
     return {
         "dataset": trainer.result.dataset,
         "variant": trainer.variant,
@@ -33,7 +35,7 @@ def base_fingerprint(trainer: IncrementalTrainer) -> dict[str, Any]:
         "options": dict(trainer.model.options),
         "base_seed": trainer.base_seed,
         "base_learning": repr(settings.base_learning),
-        "base": repr((settings.base.negatives, settings.base.shared, settings.base.candidates, settings.base.visits)),
+        "base": repr(base),
         "base_last": trainer.base_last,
     }
 
@@ -45,7 +47,7 @@ def run_fingerprint(trainer: IncrementalTrainer) -> dict[str, Any]:
         "version": tkg_incremental.__version__,
         "seed": trainer.seed,
         **base_fingerprint(trainer),
-        "sizes": dict(trainer.model.encoder.sizes),
+        "sizes": dict(trainer.model.sizes),
         "held_out": [_digest(split.facts) for split in (trainer.timeline.val, trainer.timeline.test)],
         "strategy": trainer.strategy.name,
         # Terms and views of users may have no `__repr__`: then only their addresses would differ.
@@ -104,42 +106,27 @@ def restore(trainer: IncrementalTrainer, state: dict[str, Any]) -> None:
     trainer.generator.set_state(state["generator"].cpu())
 
 
-class BaseFile:
-    """A base model in a file, shared between runs.
+def save_base(trainer: IncrementalTrainer, path: str | os.PathLike[str]) -> None:
+    """Writes the base model of a trainer, atomically, so that other runs can share it."""
+    save_verified({"about": base_fingerprint(trainer), "weights": trainer.model.state_dict()}, path)
 
-    Args:
-        path: The file.
-        about: The fingerprint of the base model; another one is refused.
-    """
 
-    def __init__(self, path: str | os.PathLike[str], about: dict[str, Any]) -> None:
-        self.path, self.about = Path(path), about
+def load_base(trainer: IncrementalTrainer, path: str | os.PathLike[str]) -> None:
+    """Loads a shared base model on all processes. One of another fingerprint is refused."""
+    device = trainer.model.device
 
-    def exists(self) -> bool:
-        return self.path.exists()
-
-    def save(self, trainer: IncrementalTrainer) -> None:
-        """Writes the model atomically."""
-        save_verified({"about": self.about, "weights": trainer.model.state_dict()}, self.path)
-
-    def load(self, trainer: IncrementalTrainer) -> None:
-        """Loads the weights on all processes."""
-        model = trainer.model
-        state = trainer.communicator.load(lambda: self._read(model.device), model.device)
-        try:
-            model.load_state_dict(state["weights"])
-        except RuntimeError as error:
-            raise RunFolderError(f"the base model '{self.path}' does not fit this model: {error}") from error
-
-    def _read(self, device: Any) -> dict[str, Any]:
-        state = load_verified(self.path, device)
+    def read() -> dict[str, Any]:
+        state = load_verified(path, device)
         if not isinstance(state, dict) or not state.keys() >= {"about", "weights"}:
-            raise CorruptFileError(self.path, "it is no base model")
-        check_fingerprint(state["about"], self.about, f"the base model '{self.path}'")
+            raise CorruptFileError(path, "it is no base model")
+        check_fingerprint(state["about"], base_fingerprint(trainer), f"the base model '{path}'")
         return state
 
-    def __repr__(self) -> str:
-        return f"BaseFile({str(self.path)!r})"
+    state = trainer.communicator.load(read, device)
+    try:
+        trainer.model.load_state_dict(state["weights"])
+    except RuntimeError as error:
+        raise RunFolderError(f"the base model '{path}' does not fit this model: {error}") from error
 
 
 def _digest(facts: Tensor) -> str:

@@ -6,45 +6,38 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tkg_incremental.answers import calibrate_answers, known_facts_ranked_first, type_constrained
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.distributed.checks import check_distributed, rank_counter
 from tkg_incremental.loader import CandidatePool, NegativeSampler
-from tkg_incremental.metrics import Evaluator, time_prediction
+from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import can_save, save_model
 from tkg_incremental.seeding import derive_seed, make_generator
-from tkg_incremental.strategies import CrossEntropy, History, Strategy
-from tkg_incremental.strategies.terms import Negatives
+from tkg_incremental.strategies import Strategy
+from tkg_incremental.training.base_model import base_strategy
 from tkg_incremental.training.callbacks import Callback, ProgressBar
+from tkg_incremental.training.final_metrics import add_final_metrics
 from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.new_entities import initialize_new_entities
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError
 from tkg_incremental.training.run_state import (
-    BaseFile,
-    base_fingerprint,
     capture,
     check_fingerprint,
+    load_base,
     restore,
     run_fingerprint,
+    save_base,
 )
 from tkg_incremental.training.settings import TrainerSettings
 
 if TYPE_CHECKING:  # updates of a live graph need no dataset, which would import torch_geometric
     from tkg_incremental.datasets.base import TKGDataset
 
-# With at most this many quads per fact, a base model visits every quad by default. Otherwise it visits at most as many,
-# and fewer if an epoch would have more than `_QUADS_PER_EPOCH`.
-_QUADS_PER_FACT, _QUADS_PER_EPOCH = 10, 1 << 18
-# A base model learns against all entities by default if there are at most this many (entity, step) pairs. A batch has
-# quads of most steps, and the vectors of all pairs have to fit into memory.
-_ONE_VS_ALL_PAIRS = 1 << 20
-# Number of negatives otherwise.
-_BASE_NEGATIVES = 50
 # A base model is validated on at most this many quads per epoch.
 _VALIDATION_QUADS = 1 << 16
 
@@ -60,7 +53,8 @@ class IncrementalTrainer:
         seed: Seed of everything random in training.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …
         settings: How the base model and the steps are learnt.
-        evaluator: Computes the metrics; by default on test quads, with the paper's definitions.
+        evaluator: Computes the metrics; by default on test quads, with the paper's definitions. Early stopping ranks
+            validation quads in the same way as to ended facts.
         callbacks: Called during the run; by default progress bars.
         overwrite: Replace an earlier run in the folder.
         communicator: The processes that train together, from :func:`tkg_incremental.distributed.connect`. Each makes
@@ -92,12 +86,13 @@ class IncrementalTrainer:
         self.base_seed = seed if self.settings.base.seed is None else self.settings.base.seed
         self.evaluator = evaluator or Evaluator(self.timeline)
         self.evaluator.communicator, self.evaluator.count = communicator, rank_counter(model)
-        self.validator = self._validator(self.timeline, self.evaluator.window)
+        self.validator = self._validator(self.timeline)
         self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
         self.generator = make_generator(self.base_seed, "base model", device=place)
         self.base_is_ready = False
         names = (type(dataset).__name__, type(model).__name__, strategy.name)
-        self.result = Result(*names, seed=seed, num_steps=self.timeline.num_steps)
+        num_steps, excluded = self.timeline.num_steps, self.evaluator.exclude_ended
+        self.result = Result(*names, seed=seed, num_steps=num_steps, exclude_ended=excluded)
         #: Options that the dataset was built with.
         self.variant = dataset.variant
         #: The last step that the base model learns.
@@ -121,20 +116,19 @@ class IncrementalTrainer:
         Args:
             base: A file to share the base model between runs: loaded if it exists, written if not.
         """
-        if base is not None and self.model.encoder.is_sharded:
+        if base is not None and self.model.is_sharded:
             raise ValueError(f"base must be None for a model with sharded tables (got '{base}')")
         self._begin()
         if self.base_is_ready:
             return self.model
-        file = None if base is None else BaseFile(base, base_fingerprint(self))
-        if file is not None and self.communicator.broadcast(file.exists()):
-            file.load(self)
+        if base is not None and self.communicator.broadcast(Path(base).exists()):
+            load_base(self, base)
             self.active = None  # a base model that was half trained when the run was stopped
         else:
             self._learn(self.active or self.base_learner())
             with self.communicator.first() as is_first:
-                if is_first and file is not None:
-                    file.save(self)
+                if is_first and base is not None:
+                    save_base(self, base)
         # Every run starts its steps from the same random state, whether its base model was trained or loaded.
         self.generator.set_state(make_generator(self.seed, "steps", device=self.generator.device).get_state())
         self.base_is_ready = True
@@ -161,11 +155,7 @@ class IncrementalTrainer:
             last = until
         for time in range(self.timeline.base_step + len(self.result.steps), last + 1):
             self._fit_step(time)
-        self._evaluate_last(self.timeline.base_step + len(self.result.steps) - 1)
-        self._call_callbacks("on_end")
-        self._write_results()
-        if self.folder is not None:
-            self.folder.release()
+        self._end(self.timeline.base_step + len(self.result.steps) - 1)
         return self.result
 
     def fit_all(self, base: str | os.PathLike[str] | None = None) -> dict[str, float]:
@@ -183,11 +173,7 @@ class IncrementalTrainer:
         self._set_base_last(last)
         self.pretrain(base)
         self.result.link_prediction = self.evaluator.link_prediction(self.model, candidates="all")
-        self._evaluate_last(self.base_last)
-        self._call_callbacks("on_end")
-        self._write_results()
-        if self.folder is not None:
-            self.folder.release()
+        self._end(self.base_last)
         return self.result.link_prediction
 
     def resume(self) -> IncrementalTrainer:
@@ -269,16 +255,13 @@ class IncrementalTrainer:
         """The learner of the base model."""
         base, last = self.settings.base, self.base_last
         timeline = self.timeline.with_known_until(last) if base.candidates == "last" else self.timeline
-        validator = self._validator(timeline, self.evaluator.window)
-        visits = self._visits() if base.visits == "auto" else base.visits
-        strategy = Strategy([CrossEntropy(History(visits), self._base_negatives(), base.shared)], "base")
-        strategy.validation_metric = base.metric
+        validator = self._validator(timeline)
         find = validator.hits if base.metric == "C@10" else validator.reciprocal_rank
         return StepLearner(
             self.model,
             timeline,
             last,
-            strategy,
+            base_strategy(self.model, self.timeline, last, base),
             self.settings.base_learning,
             NegativeSampler(timeline),
             self.generator,
@@ -286,22 +269,9 @@ class IncrementalTrainer:
             self.communicator,
         )
 
-    def _visits(self) -> int | None:
-        facts = self.timeline.observed
-        if facts.num_rows <= _QUADS_PER_FACT * len(facts):
-            return None
-        return max(1, min(_QUADS_PER_FACT, _QUADS_PER_EPOCH // len(facts)))
-
-    def _base_negatives(self) -> Negatives:
-        wanted, encoder = self.settings.base.negatives, self.model.encoder
-        if wanted != "auto":
-            return wanted
-        steps = 1 if encoder.static_entities else self.base_last + 1
-        fits = steps * int(self.timeline.num_known[self.base_last]) <= _ONE_VS_ALL_PAIRS
-        return "all" if fits and not encoder.is_sharded else _BASE_NEGATIVES
-
-    def _validator(self, timeline: Timeline, window: int) -> Evaluator:
-        evaluator = Evaluator(timeline, "val", window, communicator=self.communicator)
+    def _validator(self, timeline: Timeline) -> Evaluator:
+        options = {name: getattr(self.evaluator, name) for name in ("window", "exclude_ended")}
+        evaluator = Evaluator(timeline, "val", **options, communicator=self.communicator)
         evaluator.count = rank_counter(self.model)
         return evaluator
 
@@ -328,6 +298,13 @@ class IncrementalTrainer:
                 if not self.active and not self.base_is_ready:
                     self.folder.begin(self._about)
 
+    def _end(self, last_step: int) -> None:
+        add_final_metrics(self.result, self.model, self.evaluator, max(last_step, self.base_last), self.seed)
+        self._call_callbacks("on_end")
+        self._write_results()
+        if self.folder is not None:
+            self.folder.release()
+
     def _checkpoint(self) -> None:
         with self.communicator.first():
             if self.folder is not None:
@@ -353,25 +330,6 @@ class IncrementalTrainer:
                 self.result.save(self.folder / "metrics.json")
                 if can_save(self.model):
                     save_model(self.model, self.folder / "model.pt")
-
-    def _evaluate_last(self, last_step: int) -> None:
-        """What is evaluated once, with the last model: time queries, probabilities of answers and how good they are,
-        and how many train facts were learnt."""
-        if self.model.encoder.is_sharded:
-            return
-        last_step = max(last_step, self.base_last)
-        if not self.timeline.is_events:
-            times = time_prediction(self.model, self.timeline, self.evaluator.split, last_step)
-            self.result.time_prediction = {**times, **self.evaluator.mrr_by_interval(self.model, last=last_step)}
-        if self.model.catalog is None:
-            return
-        self.result.calibration = calibrate_answers(self.model, self.timeline, last_step, self.seed)
-        self.result.type_constrained = type_constrained(
-            self.model, self.timeline, self.evaluator.split, last_step, seed=self.seed
-        )
-        self.result.known_ranked_first = known_facts_ranked_first(
-            self.model, self.timeline, last_step=last_step, seed=self.seed
-        )
 
     @cached_property
     def _about(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The weights before a step and those of its best epoch."""
+"""The weights before a step and those of its best epoch, for optimizers that move every row."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.optim import TouchedRows
 
 
 class WholeWeights:
-    """Copies of all weights, for optimizers that move every row at every update.
+    """Copies of all weights. Row-wise optimizers keep touched rows instead:
+    :class:`~tkg_incremental.optim.TouchedRows`.
 
     Args:
         model: The model about to learn.
@@ -35,21 +35,3 @@ class WholeWeights:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.previous.load_state_dict(state["previous"])
         self._saved = state["saved"]
-
-
-class RowWeights:
-    """Former values of touched rows, for row-wise optimizers.
-
-    Args:
-        model: The model about to learn.
-    """
-
-    def __init__(self, model: TKGModel) -> None:
-        self.rows: TouchedRows = model.encoder.make_touched_rows()
-        self.previous = model.frozen_view(self.rows)
-        self.save, self.restore = self.rows.save, self.rows.restore
-        self.state_dict, self.load_state_dict = self.rows.state_dict, self.rows.load_state_dict
-
-
-#: Keeps the model before a step, and saves and restores its weights.
-FormerWeights = WholeWeights | RowWeights

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from tkg_incremental.datasets.columns import is_complete, recognise
-from tkg_incremental.datasets.lines import dialect_of, read_fields, read_text
+from tkg_incremental.datasets.lines import read_fields, read_text, records_of
 from tkg_incremental.datasets.readers.records import Records
 
 DELIMITERS = ("\t", ";", "|", ",")
@@ -40,7 +40,7 @@ def sniff(path: Path, text: str) -> str:
 
     def fit(delimiter: str) -> tuple[bool, bool, int, int, bool]:
         try:
-            records = list(csv.reader(lines, dialect_of(delimiter, strict=False)))
+            records = list(records_of(lines, delimiter, strict=False))
         except csv.Error:
             return False, False, 0, 0, False
         width = len(records[0])

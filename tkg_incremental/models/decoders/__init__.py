@@ -13,10 +13,9 @@ __all__ = classes = ["ComplEx", "ConjugateTransE", "DistMult", "Dropout", "Simpl
 DECODERS: dict[str, type[Decoder]] = {"complex": ComplEx, "distmult": DistMult, "simple": SimplE, "transe": TransE}
 
 
-def make_decoder(name: str, hidden_channels: int) -> Decoder:
-    """A decoder by name, for vectors of a given width."""
+def make_decoder(name: str, dropout: float = 0.0) -> Decoder:
+    """A decoder by name, with dropout on its query vectors if that is not zero."""
     if name not in DECODERS:
         raise ValueError(f"decoder must be one of {', '.join(DECODERS)} (got {name!r})")
-    if name in ("complex", "simple") and hidden_channels % 2:
-        raise ValueError(f"hidden_channels must be even with the decoder {name!r} (got {hidden_channels})")
-    return DECODERS[name]()
+    decoder = DECODERS[name]()
+    return Dropout(decoder, dropout) if dropout else decoder

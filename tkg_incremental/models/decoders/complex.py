@@ -17,6 +17,7 @@ class ComplEx(Decoder):
     """
 
     similarity = "dot"
+    reads_halves = True
 
     def query(self, given: Tensor, rel: Tensor, side: Side) -> Tensor:
         if side == "tail":  # Re(h r) · Re(t) + Im(h r) · Im(t)

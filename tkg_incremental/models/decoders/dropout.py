@@ -26,7 +26,7 @@ class Dropout(Decoder):
         if decoder.similarity != "dot":
             raise ValueError(f"decoder must have the similarity 'dot' (got {decoder.similarity!r})")
         self.decoder, self.p = decoder, p
-        self.similarity = decoder.similarity
+        self.similarity, self.reads_halves = decoder.similarity, decoder.reads_halves
 
     def query(self, given: Tensor, rel: Tensor, side: Side) -> Tensor:
         return F.dropout(self.decoder.query(given, rel, side), self.p, self.training)

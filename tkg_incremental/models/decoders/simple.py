@@ -3,7 +3,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tkg_incremental.models.decoder import Decoder, halves
+from tkg_incremental.models.decoder import Decoder
+from tkg_incremental.models.halves import halves
 from tkg_incremental.ops.answers import Side
 
 
@@ -20,6 +21,7 @@ class SimplE(Decoder):
     """
 
     similarity = "dot"
+    reads_halves = True
 
     def query(self, given: Tensor, rel: Tensor, side: Side) -> Tensor:
         as_head, as_tail = halves(given)

@@ -34,28 +34,33 @@ INLINE struct gradients gradients_at(const int64_t *given) {
     return (struct gradients){(float *)given[0], (float *)given[1], (float *)given[2]};
 }
 
-/* Past this, three parts of π/2 no longer take all of the turns out of an angle. */
+/* Past this, three parts of π no longer take all of the half turns out of an angle. */
 #define LARGEST_ANGLE 4096.0f
 /* Channels at a time: their angles, sines and cosines stay in the first cache. */
 #define CHUNK 64
 
-/* Sine and cosine to about one unit in the last place, in arithmetic that compilers turn into vectors. */
+INLINE float with_sign(float number, uint32_t sign) {
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    bits ^= sign;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* Sine and cosine to about one unit in the last place of 1, in arithmetic that compilers turn into vectors. */
 INLINE void sine_cosine(float x, float *sine, float *cosine) {
-    const float turns = x * 0.636619772367581f; /* 2/π */
-    const float nearest = floorf(turns + 0.5f);
-    const int quarter = (int)nearest;
-    /* π/2 in three parts; the first two have so few bits that their products are exact. */
-    float r = x - nearest * 1.5703125f;
-    r = r - nearest * 4.837512969970703e-4f;
-    r = r - nearest * 7.549789948768648e-8f;
+    const float nearest = floorf(x * 0.318309886183790672f + 0.5f); /* half turns: 1/π */
+    const uint32_t sign = (uint32_t)(int32_t)nearest << 31;         /* odd ones change the signs of both */
+    /* π in three parts; the first two have so few bits that their products are exact. */
+    float r = x - nearest * 3.140625f;
+    r = r - nearest * 9.67502593994140625e-4f;
+    r = r - nearest * 1.509957989753729e-7f;
     const float s = r * r;
-    const float odd = r + r * s * (-1.6666654611e-1f + s * (8.3321608736e-3f + s * -1.9515295891e-4f));
-    const float even =
-        1.0f - 0.5f * s + s * s * (4.166664568298827e-2f + s * (-1.388731625493765e-3f + s * 2.443315711809948e-5f));
-    const int swapped = quarter & 1;
-    const float a = swapped ? even : odd, b = swapped ? odd : even;
-    *sine = quarter & 2 ? -a : a;
-    *cosine = (quarter + 1) & 2 ? -b : b;
+    const float odd = -1.6666656732559204e-1f + s * (8.333016186952591e-3f + s * (-1.9806546333711594e-4f + s * 2.5999027e-6f));
+    const float even = 4.1666656732559204e-2f +
+                       s * (-1.3888567918911576e-3f + s * (2.4769240553723648e-5f + s * -2.6192478230768756e-7f));
+    *sine = with_sign(r + r * s * odd, sign);
+    *cosine = with_sign(1.0f - 0.5f * s + s * s * even, sign);
 }
 
 /* Sines and cosines of w t + b. */
@@ -103,8 +108,8 @@ INLINE void fetch_gradients(const struct formula *by, int64_t row, const struct 
     fetch(out->b + row * by->channels, by->channels);
 }
 
-/* The vector of a row at step s. */
-INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float *restrict z) {
+/* The vector of a row at step s. Its sines and cosines, [2, channels], are kept if there is a place for them. */
+INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float *restrict z, float *restrict kept) {
     const int64_t width = by->width, channels = by->channels;
     const float *e = by->e + row * width;
     if (by->kind == HYPERPLANE) {
@@ -113,9 +118,10 @@ INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float
         for (int64_t j = 0; j < width; ++j) z[j] = e[j] - along * n[j];
         return;
     }
-    float sine[CHUNK], cosine[CHUNK];
+    float sines[CHUNK], cosines[CHUNK];
     for (int64_t from = 0; from < channels; from += CHUNK) {
         const int64_t count = at_most(CHUNK, channels - from), at = row * channels + from;
+        float *const sine = kept ? kept + from : sines, *const cosine = kept ? kept + channels + from : cosines;
         swing(by->w + at, by->b + at, by->when[s], count, sine, cosine);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) z[from + j] = e[from + j] * sine[j];
@@ -123,9 +129,10 @@ INLINE void write_vector(const struct formula *by, int64_t row, int64_t s, float
     memcpy(z + channels, e + channels, sizeof(float) * (size_t)(width - channels));
 }
 
-/* Adds to the gradients of a row, and of the normal of step s, what follows from the gradient g of its vector. */
+/* Adds to the gradients of a row, and of the normal of step s, what follows from the gradient g of its vector. Sines and
+   cosines that were kept are not computed again. */
 INLINE void add_vector_gradient(const struct formula *by, int64_t row, int64_t s, const float *g,
-                                const struct gradients *out, float *restrict grad_normal) {
+                                const struct gradients *out, float *restrict grad_normal, const float *kept) {
     const int64_t width = by->width, channels = by->channels;
     const float *e = by->e + row * width;
     float *restrict grad_e = out->e + row * width;
@@ -138,12 +145,13 @@ INLINE void add_vector_gradient(const struct formula *by, int64_t row, int64_t s
         }
         return;
     }
-    float sine[CHUNK], cosine[CHUNK];
+    float sines[CHUNK], cosines[CHUNK];
     const float t = by->when[s];
     for (int64_t from = 0; from < channels; from += CHUNK) {
         const int64_t count = at_most(CHUNK, channels - from), at = row * channels + from;
         float *restrict grad_w = out->w + at, *restrict grad_b = out->b + at;
-        swing(by->w + at, by->b + at, t, count, sine, cosine);
+        const float *const sine = kept ? kept + from : sines, *const cosine = kept ? kept + channels + from : cosines;
+        if (!kept) swing(by->w + at, by->b + at, t, count, sines, cosines);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) {
             const float by_angle = g[from + j] * cosine[j] * e[from + j];

@@ -1,4 +1,4 @@
-/* Scores of queries against samples of a table's rows, and their gradients. Query b takes the rows first[b] + index[b, k]. */
+/* Scores of queries against samples of a table's rows, and their gradients. Query b takes the rows index[b, k]. */
 #include "similarity.h"
 
 FOR_EVERY_CPU
@@ -14,22 +14,20 @@ static void gradient_of(int64_t kind, const float *x, const float *rows, const i
 }
 
 EXPORT void sampled_scores(int64_t kind, const float *query, const float *table, const int64_t *index,
-                           const int64_t *first, float *out, int64_t queries, int64_t samples, int64_t width,
-                           int64_t threads) {
+                           float *out, int64_t queries, int64_t samples, int64_t width, int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t b = 0; b < queries; ++b)
-        scores_of(kind, query + b * width, table + first[b] * width, index + b * samples, out + b * samples, samples,
-                  width);
+        scores_of(kind, query + b * width, table, index + b * samples, out + b * samples, samples, width);
 }
 
 EXPORT void sampled_query_gradient(int64_t kind, const float *query, const float *table, const int64_t *index,
-                                   const int64_t *first, const float *weight, float *out, int64_t queries,
-                                   int64_t samples, int64_t width, int64_t threads) {
+                                   const float *weight, float *out, int64_t queries, int64_t samples, int64_t width,
+                                   int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t b = 0; b < queries; ++b) {
         memset(out + b * width, 0, sizeof(float) * (size_t)width);
-        gradient_of(kind, query + b * width, table + first[b] * width, index + b * samples, weight + b * samples,
-                    samples, width, out + b * width);
+        gradient_of(kind, query + b * width, table, index + b * samples, weight + b * samples, samples, width,
+                    out + b * width);
     }
 }
 
@@ -40,13 +38,13 @@ EXPORT void sampled_query_gradient(int64_t kind, const float *query, const float
    counts [threads, rows] has to be zero; owner and sorted [queries · samples] are only written. The gradient is added
    to `out`, or, if that is fresh, written. */
 EXPORT void sampled_table_gradient(int64_t kind, const float *query, const float *table, const int64_t *index,
-                                   const int64_t *first, const float *weight, float *out, int64_t is_fresh,
-                                   int64_t queries, int64_t samples, int64_t rows, int64_t width, int64_t *counts,
-                                   int64_t *owner, float *sorted, int64_t threads) {
+                                   const float *weight, float *out, int64_t is_fresh, int64_t queries, int64_t samples,
+                                   int64_t rows, int64_t width, int64_t *counts, int64_t *owner, float *sorted,
+                                   int64_t threads) {
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t part = 0; part < threads; ++part)
         for (int64_t b = queries * part / threads; b < queries * (part + 1) / threads; ++b) {
-            int64_t *count = counts + part * rows + first[b];
+            int64_t *count = counts + part * rows;
             for (int64_t k = b * samples; k < (b + 1) * samples; ++k) ++count[index[k]];
         }
     int64_t before = 0;
@@ -59,7 +57,7 @@ EXPORT void sampled_table_gradient(int64_t kind, const float *query, const float
 #pragma omp parallel for num_threads((int)threads) schedule(static)
     for (int64_t part = 0; part < threads; ++part) {
         for (int64_t b = queries * part / threads; b < queries * (part + 1) / threads; ++b) {
-            int64_t *next = counts + part * rows + first[b];
+            int64_t *next = counts + part * rows;
             for (int64_t k = b * samples; k < (b + 1) * samples; ++k) {
                 const int64_t place = next[index[k]]++;
                 owner[place] = b;

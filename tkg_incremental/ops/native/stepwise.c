@@ -53,7 +53,7 @@ FOR_EVERY_CPU
 static void vectors_of(const struct formula *by, const int64_t *rows, int64_t s, int64_t count, float *out) {
     for (int64_t u = 0; u < count; ++u) {
         if (u + AHEAD < count) fetch_rows(by, rows[u + AHEAD]);
-        write_vector(by, rows[u], s, out + u * by->width);
+        write_vector(by, rows[u], s, out + u * by->width, 0);
     }
 }
 
@@ -132,27 +132,33 @@ struct sample {
 /* Samples that are taken apart at a time; a multiple of the rows that the gradients take at a time. */
 enum { AT_ONCE = 64 };
 
-/* The gradients of a row at all steps from its samples, which are sorted by step. */
+/* Rows at a time: while they go through the steps, the queries of one step stay in the cache, and so do the rows. */
+enum { BLOCK = 64 };
+
+/* The gradients of the rows first … first + rows - 1 at all steps from their samples, sorted by row and by step. */
 FOR_EVERY_CPU
-static void gradients_of_row(int64_t kind, const struct formula *by, const struct samples *of, int64_t row,
-                             const float *query, const struct sample *taken, int64_t count, float *z, float *g,
-                             const struct gradients *out, float *normals) {
+static void gradients_of_rows(int64_t kind, const struct formula *by, const struct samples *of, int64_t first,
+                              int64_t rows, const float *query, const struct sample *sorted, const int64_t *ends,
+                              float *z, float *g, const struct gradients *out, float *normals) {
     const int64_t width = by->width;
-    int64_t owner[AT_ONCE];
+    int64_t next[BLOCK], owner[AT_ONCE];
     float weight[AT_ONCE];
-    for (int64_t from = 0; from < count;) {
-        const int64_t s = of->step_of[taken[from].query];
-        if (kind == L1) write_vector(by, row, s, z);
-        memset(g, 0, sizeof(float) * (size_t)width);
-        for (int64_t some = AT_ONCE; some == AT_ONCE && from < count; from += some) {
-            for (some = 0; some < AT_ONCE && from + some < count && of->step_of[taken[from + some].query] == s; ++some)
-                owner[some] = taken[from + some].query, weight[some] = taken[from + some].weight;
-            for (int64_t k = from + some; k < at_most(from + some + 4, count); ++k)
-                prefetch_whole_row(query + taken[k].query * width, width);
-            add_gradient_of_scores(kind, z, query, owner, weight, some, width, g);
+    for (int64_t r = 0; r < rows; ++r) next[r] = first + r ? ends[first + r - 1] : 0;
+    for (int64_t s = 0; s < of->steps; ++s)
+        for (int64_t r = 0; r < rows; ++r) {
+            const int64_t count = ends[first + r];
+            int64_t from = next[r];
+            if (from == count || of->step_of[sorted[from].query] != s) continue;
+            if (kind == L1) write_vector(by, first + r, s, z, 0);
+            memset(g, 0, sizeof(float) * (size_t)width);
+            for (int64_t some = AT_ONCE; some == AT_ONCE && from < count; from += some) {
+                for (some = 0; some < AT_ONCE && from + some < count && of->step_of[sorted[from + some].query] == s; ++some)
+                    owner[some] = sorted[from + some].query, weight[some] = sorted[from + some].weight;
+                add_gradient_of_scores(kind, z, query, owner, weight, some, width, g);
+            }
+            add_vector_gradient(by, first + r, s, g, out, normals + s * width, 0);
+            next[r] = from;
         }
-        add_vector_gradient(by, row, s, g, out, normals + s * width);
-    }
 }
 
 /* The gradients of the queries, and what is added to those of the tables. Samples are first sorted by the row they took:
@@ -197,9 +203,9 @@ EXPORT void gradients_of_scores_at_steps(int64_t kind, const int64_t *formula, c
     const int64_t *ends = places + (threads - 1) * rows;
 #pragma omp parallel for num_threads((int)threads) schedule(dynamic)
     for (int64_t part = 0; part < PARTS; ++part)
-        for (int64_t r = rows * part / PARTS; r < rows * (part + 1) / PARTS; ++r) {
-            const int64_t begin = r ? ends[r - 1] : 0;
+        for (int64_t r = rows * part / PARTS; r < rows * (part + 1) / PARTS; r += BLOCK) {
             float *const mine = sums + part * 2 * width, *to = normals ? normals + part * of.steps * width : mine;
-            gradients_of_row(kind, &by, &of, r, query, sorted + begin, ends[r] - begin, mine, mine + width, &out, to);
+            gradients_of_rows(kind, &by, &of, r, at_most(BLOCK, rows * (part + 1) / PARTS - r), query, sorted, ends, mine,
+                              mine + width, &out, to);
         }
 }

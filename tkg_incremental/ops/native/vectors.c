@@ -5,7 +5,7 @@ FOR_EVERY_CPU
 static void vectors_of(const struct formula *by, const int64_t *order, const int64_t *sizes, int64_t first,
                        int64_t count, int64_t i, float *out) {
     for (int64_t s = 0; s < count; out += sizes[s++] * by->width)
-        if (i < sizes[s]) write_vector(by, order[i], first + s, out + i * by->width);
+        if (i < sizes[s]) write_vector(by, order[i], first + s, out + i * by->width, 0);
 }
 
 FOR_EVERY_CPU
@@ -13,7 +13,7 @@ static void gradients_of(const struct formula *by, const int64_t *order, const i
                          int64_t count, int64_t i, const float *grad, const struct gradients *out, float *normals) {
     for (int64_t s = 0; s < count; grad += sizes[s++] * by->width)
         if (i < sizes[s])
-            add_vector_gradient(by, order[i], first + s, grad + i * by->width, out, normals + s * by->width);
+            add_vector_gradient(by, order[i], first + s, grad + i * by->width, out, normals + s * by->width, 0);
 }
 
 INLINE int64_t largest_of(const int64_t *sizes, int64_t count) {
@@ -54,13 +54,13 @@ EXPORT void gradients_at_steps(const int64_t *formula, const int64_t *order, con
 }
 
 FOR_EVERY_CPU
-static void vector_of(const struct formula *by, int64_t row, int64_t s, float *out) { write_vector(by, row, s, out); }
+static void vector_of(const struct formula *by, int64_t row, int64_t s, float *out) { write_vector(by, row, s, out, 0); }
 
 FOR_EVERY_CPU
 static void gradients_of_pairs(const struct formula *by, const int64_t *rows, const int64_t *numbers, int64_t count,
                                const float *grad, const struct gradients *out, float *normals) {
     for (int64_t i = 0; i < count; ++i)
-        add_vector_gradient(by, rows[i], numbers[i], grad + i * by->width, out, normals + numbers[i] * by->width);
+        add_vector_gradient(by, rows[i], numbers[i], grad + i * by->width, out, normals + numbers[i] * by->width, 0);
 }
 
 /* Rows of the tables at steps, pair by pair. */

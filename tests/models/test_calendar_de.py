@@ -2,10 +2,9 @@ import math
 
 import pytest
 import torch
-from models.encoders.common import check_all, make, rows
+from learning import stir
 
-from tkg_incremental.models.encoders import CalendarEncoder
-from tkg_incremental.models.encoders.calendar import calendar_of
+from tkg_incremental.models.calendar_de import CalendarDE, calendar_of
 
 # Years since the first, months and days.
 DATES = [[0, 12, 28], [0, 12, 29], [0, 12, 30], [0, 12, 31], [1, 1, 1], [1, 1, 2], [1, 1, 3]]
@@ -13,11 +12,12 @@ DATES = [[0, 12, 28], [0, 12, 29], [0, 12, 30], [0, 12, 31], [1, 1, 1], [1, 1, 2
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
 def test_formula(share: float) -> None:
-    encoder = make(CalendarEncoder, temporal_share=share, first_date="2014-12-28")
-    assert encoder.calendar.tolist() == DATES  # type: ignore[union-attr, operator]
-    tables = {name: rows(encoder, name) for name in encoder.tables()}
+    model = CalendarDE(5, 2, 7, 8, temporal_share=share, first_date="2014-12-28").double()
+    stir(model, seed=1)
+    assert model.calendar.tolist() == DATES
+    tables = {name: table.tolist() for name, table in model.tables().items()}
     moving, still = round(4 * share), 4 - round(4 * share)
-    found = encoder.entity(torch.tensor([0, 4]), torch.tensor([3, 6])).tolist()
+    found = model.entity(torch.tensor([0, 4]), torch.tensor([3, 6])).tolist()
     for row, i, t in zip(found, [0, 4], [3, 6], strict=True):
         temporal = [
             sum(
@@ -32,15 +32,10 @@ def test_formula(share: float) -> None:
         assert row == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("share", [0.25, 0.5])
-def test_contract(share: float) -> None:
-    check_all(CalendarEncoder, temporal_share=share, first_date="2014-12-28")
-
-
 def test_the_calendar_grows() -> None:
-    encoder = make(CalendarEncoder, first_date="2014-12-28")
-    encoder.expand(num_steps=9)
-    assert encoder.calendar[7:].tolist() == [[1, 1, 4], [1, 1, 5]]  # type: ignore[index]
+    model = CalendarDE(5, 2, 7, 8, first_date="2014-12-28")
+    model.expand(num_steps=9)
+    assert model.calendar[7:].tolist() == [[1, 1, 4], [1, 1, 5]]
 
 
 def test_calendars() -> None:
@@ -56,12 +51,12 @@ def test_calendars() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"hidden_channels": 7}, r"hidden_channels must be even \(got 7\)"),
-        ({"temporal_share": 0.001}, r"temporal_share must leave some of 128 channels .* \(got 0.001\)"),
+        ({"hidden_channels": 7, "decoder": "distmult"}, r"hidden_channels must be even \(got 7\)"),
+        ({"temporal_share": 0.001}, r"temporal_share must leave some of 200 channels .* \(got 0.001\)"),
         ({"temporal_share": 1.0}, r"temporal_share must leave .* \(got 1.0\)"),
         ({"max_frequency": 4.0}, r"max_frequency must lie in \(0, π\] \(got 4.0\)"),
     ],
 )
-def test_options(options: dict[str, float], problem: str) -> None:
+def test_options(options: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        CalendarEncoder(2, 2, 2, **options)  # type: ignore[arg-type]
+        CalendarDE(2, 2, 2, **options)  # type: ignore[arg-type]

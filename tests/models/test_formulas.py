@@ -20,7 +20,7 @@ ROWS = [(0, 1, 4, 2), (3, 0, 3, 6), (1, 1, 2, 0)]
 
 
 def tables(model: TKGModel) -> dict[str, list[list[float]]]:
-    return {name: table.tolist() for name, table in model.encoder.tables().items()}
+    return {name: table.tolist() for name, table in model.tables().items()}
 
 
 def trilinear(head: list[float], rel: list[complex], tail: list[float]) -> float:
@@ -48,9 +48,19 @@ def score(model: TKGModel, row: tuple[int, int, int, int]) -> float:
     return trilinear(head, rel, tail)
 
 
-@pytest.mark.parametrize("kind", [ChronoR, TComplEx, TNTComplEx, TTransE, TeRo])
-def test_scores(kind: type[TKGModel]) -> None:
-    model = kind(5, 2, 7, 8).double()  # type: ignore[call-arg, arg-type]
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (ChronoR, {"temporal_share": 0.25}),
+        (ChronoR, {}),
+        (TComplEx, {}),
+        (TNTComplEx, {}),
+        (TTransE, {}),
+        (TeRo, {}),
+    ],
+)
+def test_scores(kind: type[TKGModel], options: dict[str, float]) -> None:
+    model = kind(5, 2, 7, 8, **options).double()  # type: ignore[call-arg, arg-type]
     stir(model, seed=2)
     rows = torch.tensor(ROWS)
     assert model(rows).tolist() == pytest.approx([score(model, row) for row in ROWS])
@@ -79,3 +89,25 @@ def test_calendar_options() -> None:
     assert model.eval()(torch.tensor(ROWS)).shape == (3,)
     with pytest.raises(ValueError, match=r"decoder must be one of .* \(got 'rotate'\)"):
         CalendarDE(5, 2, 7, 8, decoder="rotate")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "problem"),
+    [
+        (TComplEx, {"hidden_channels": 7}, r"hidden_channels must be even and at least 2 with ComplEx \(got 7\)"),
+        (TNTComplEx, {"hidden_channels": 0}, r"hidden_channels must be even and at least 2 with ComplEx \(got 0\)"),
+        (TeRo, {"hidden_channels": 3}, r"hidden_channels must be even .* with ConjugateTransE \(got 3\)"),
+        (TeRo, {"max_angle": 0}, r"max_angle must be positive \(got 0\)"),
+        (ChronoR, {"temporal_share": 0.0}, r"temporal_share must leave channels of 64 .* \(got 0.0\)"),
+        (ChronoR, {"temporal_share": 1.0}, r"temporal_share must leave channels of 64 .* \(got 1.0\)"),
+        (TTransE, {"p": 3}, r"p must be 1 or 2 \(got 3\)"),
+    ],
+)
+def test_refused_options(kind: type[TKGModel], options: dict[str, float], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        kind(2, 2, 2, **options)  # type: ignore[arg-type]
+
+
+def test_initial_angles() -> None:
+    angles = TeRo(2, 2, 300, 8, max_angle=3.0).get_parameter("angles")
+    assert 2.5 < angles.abs().max() <= 3.0

@@ -1,0 +1,37 @@
+"""Names of the store by id, and ids by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from graphs import small_store
+
+from tkg_incremental.live import FactStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[FactStore]:
+    with small_store(tmp_path) as store:
+        yield store
+
+
+def test_names(store: FactStore) -> None:
+    names = store.entities
+    ann = store.entities.find("Ann")
+    assert ann is not None
+    assert (names.index("Ann"), names.index("ANN"), names.index(7), names[ann]) == (ann, ann, 7, "Ann")
+    with pytest.raises(KeyError, match="no entity is called 'an'; the nearest are 'Ann'"):
+        names.index("an")
+    with pytest.raises(KeyError, match="no relation is called 'leeds'; the nearest are 'leads'"):
+        store.relations.index("leeds")
+    assert names[99] == "(erased entity 99)"
+
+
+def test_names_without_a_row_of_the_model_are_unknown(store: FactStore) -> None:
+    last = store.entities[store.num_entities - 1]
+    assert store.entities.index(last) == store.num_entities - 1
+    for name in (last, last.upper()):
+        with pytest.raises(KeyError, match="no entity is called"):
+            store.entities.up_to(store.num_entities - 1).index(name)

@@ -1,0 +1,52 @@
+"""How far rows may move in an update that does not visit every fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from tkg_incremental.live.store import FactStore
+from tkg_incremental.models.base import TKGModel
+
+
+class InitialSums:
+    """Initial sums of squared gradients of Adagrad, for graphs with more facts than an update visits.
+
+    Each fact that depends on a row counts as one squared gradient, so that a row moves less the more facts would be
+    wrong without it: an entity by the number of its facts, a relation and a new step, which begins with the row of the
+    last one, by that of all facts. New entities and relations have no facts yet. Entities that no change is about, and
+    earlier steps, stay where they are and are not written.
+
+    Args:
+        model: The model.
+        learnt: Rows of each axis that were learnt before.
+        entities: The entities that changes are about.
+        store: The facts.
+        unit: The squared gradient of a fact.
+    """
+
+    def __init__(
+        self, model: TKGModel, learnt: dict[str, int], entities: Iterable[int], store: FactStore, unit: float = 1e-5
+    ) -> None:
+        self._axes, self._learnt = model.axes, learnt
+        self._shared = unit * store.num_facts
+        self._entities = torch.full((model.sizes["entity"], 1), torch.inf)
+        self._entities[learnt["entity"] :] = 0.0
+        for entity in entities:
+            if entity < learnt["entity"]:
+                self._entities[entity] = unit * _count_facts(store, entity)
+
+    def __call__(self, name: str, rows: Tensor) -> Tensor:
+        """The sums of rows of a table, ``[n] → [n, 1]``."""
+        axis = self._axes[name]
+        if axis == "entity":
+            return self._entities[rows]
+        old, new = (self._shared, 0.0) if axis == "relation" else (torch.inf, self._shared)
+        return torch.where(rows < self._learnt[axis], old, new)[:, None]
+
+
+def _count_facts(store: FactStore, entity: int) -> int:
+    sql = "SELECT (SELECT count(*) FROM facts WHERE head = ?) + (SELECT count(*) FROM facts WHERE tail = ?)"
+    return int(store.connection.execute(sql, (entity, entity)).fetchone()[0])
