@@ -55,7 +55,7 @@ class EndedFacts(UnlikelihoodLoss):
             model, (rel, time) = encoded.model, (encoded.quads[:, REL], encoded.quads[:, TIME])
             ends = zip(encoded.ends, SIDES, strict=True)
             encoded.query = torch.cat(
-                [model.query_of(end, model.relation_vectors(rel, time, side).detach(), side) for end, side in ends]
+                [model.query_of(end, model.encode_relation(rel, time, side).detach(), side) for end, side in ends]
             )
         losses = super().losses(encoded, context)
         logits = encoded.logits()
