@@ -104,7 +104,9 @@ class EncodedTerm:
         """``scale`` times the cross-entropy against all entities known at each quad's time, summed over both queries of
         all quads."""
         line, quads, stepwise = self._vectors.timeline, self.quads, self._vectors.stepwise
-        if stepwise is not None and stepwise.has_whole_tables:
+        # The kernel computes in single precision: products in 16 bits, unlike distances, are those of torch.
+        in_16_bits = torch.is_autocast_enabled("cpu") and self.model.decoder.similarity == "dot"
+        if stepwise is not None and stepwise.has_whole_tables and not in_16_bits:
             true = self.true_scores.view(2, -1)  # before the tables go on
             steps, counts = torch.unique_consecutive(quads[:, TIME], return_counts=True)
             columns = stepwise.numbers(steps), counts.cumsum(0) - counts, counts, line.num_known[steps]
