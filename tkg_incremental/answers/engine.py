@@ -325,9 +325,8 @@ class AnswerEngine:
         scores = scores.double() * (_SHARPNESS / self.calibration.unit)
         everything = scores.masked_fill(~marks.open, -torch.inf)
         size = torch.full((len(chosen),), len(scores), dtype=torch.double)
-        has_known, fits = (
-            torch.full_like(size, float(which.any())) for which in (marks.known, marks.known | marks.other)
-        )
+        has_known = torch.full_like(size, float(marks.known.any()))
+        fits = torch.full_like(size, float((marks.known | marks.other).any()))
         before = (marks.other & marks.open)[chosen].double()
         scores, others, is_known = (values[chosen] for values in (scores, everything, marks.known))
         if len(chosen) <= _COUNTED:  # sorting costs more than counting for each
