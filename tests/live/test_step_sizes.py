@@ -66,7 +66,7 @@ def test_only_entities_of_changes_move(store: FactStore) -> None:
 def test_ended_facts_move_entities_only(store: FactStore) -> None:
     """The gradient of a term with one ended fact, with and without that of relations and steps."""
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
-    model.encoder.sparse_gradients = False
+    model.sparse_gradients = False
     timeline = whole_timeline(store, CLOCK)
     quads = torch.tensor([[0, 0, 1, 11]])
     gradients = []
@@ -77,7 +77,7 @@ def test_ended_facts_move_entities_only(store: FactStore) -> None:
         (encoded,) = model.encode(batch, timeline).terms
         model.zero_grad()
         term.losses(encoded, TrainingContext(timeline, 11, model, None))["unlikelihood"].backward()
-        gradients.append({name: table.grad for name, table in model.encoder.tables().items()})
+        gradients.append({name: table.grad for name, table in model.tables().items()})
     everything, entities = gradients
     torch.testing.assert_close(entities.pop("entity_vectors"), everything.pop("entity_vectors"))
     assert all(gradient is not None and bool(gradient.any()) for gradient in everything.values())
