@@ -1,5 +1,6 @@
 """What setup.cfg cannot say: the kernels in C, which an installation does without where they cannot be compiled."""
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -7,10 +8,14 @@ from setuptools import Extension, setup
 
 NATIVE = Path("tkg_incremental") / "ops" / "native"
 
+# Compared with the sources when the kernels are loaded: old kernels with new arguments would write anywhere.
+digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(NATIVE.glob("*.[ch]")))).hexdigest()
+
 kernels = Extension(
     "tkg_incremental.ops.native._kernels",
     sources=sorted(map(str, NATIVE.glob("*.c"))),
     depends=sorted(map(str, NATIVE.glob("*.h"))),
+    define_macros=[("SOURCES", f'"{digest}"')],
     # No flag lets the compiler reorder sums; a product and a sum may be rounded once, as one instruction. The two about
     # mathematics give up what nobody asks for, errno and traps, without which there are no vectors of square roots,
     # rounded or chosen numbers.

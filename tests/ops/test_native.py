@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,18 @@ def test_the_kernels_were_compiled() -> None:
     if os.environ.get("CI") is None and not native.is_available():
         pytest.skip("no compiler was there when the package was installed")
     assert native.is_available()
+
+
+@needs_kernels
+def test_kernels_of_other_sources_are_not_used(tmp_path: Path) -> None:
+    kernels, folder = native._KERNELS, Path(native.__file__).parent
+    assert kernels is not None
+    assert native._fits(kernels, tmp_path)  # an installation has no sources
+    for path in folder.glob("*.[ch]"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert native._fits(kernels, tmp_path)
+    (tmp_path / "rows.c").write_bytes(b"/* a change */")
+    assert not native._fits(kernels, tmp_path)
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "three threads"])

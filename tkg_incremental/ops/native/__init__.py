@@ -7,8 +7,11 @@ they are what the kernels are tested against. ``TKG_INCREMENTAL_NATIVE=0`` in th
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.util
 import os
+import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,9 +26,29 @@ def _load() -> ctypes.CDLL | None:
         return None
     try:
         # After torch, so that both find one and the same OpenMP, with one pool of threads.
-        return ctypes.CDLL(spec.origin)
+        kernels = ctypes.CDLL(spec.origin)
     except OSError:  # made for another machine
         return None
+    if not _fits(kernels, Path(__file__).parent):
+        warnings.warn(
+            "the kernels in C were compiled from other sources and are not used: install the package again",
+            stacklevel=2,
+        )
+        return None
+    return kernels
+
+
+def _fits(kernels: ctypes.CDLL, folder: Path) -> bool:
+    """Whether kernels were compiled from the sources in a folder; always if there are none, as in an installation."""
+    paths = sorted(folder.glob("*.[ch]"))
+    if not paths:
+        return True
+    try:
+        digest = kernels.sources
+    except AttributeError:  # compiled before the digest was part of them
+        return False
+    digest.restype = ctypes.c_char_p
+    return bool(digest() == hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest().encode())
 
 
 _KERNELS = _load()
