@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
@@ -204,10 +205,12 @@ class AnswerEngine:
             probabilities = torch.where(ranked[0][chosen] == candidates[order], found, probabilities)
         rows = zip(order.tolist(), candidates[order].tolist(), probabilities, strict=True)
         return Answers(
-            self._answer(
-                self.entities[entity], _probability(found), float(scores[place]), relation, step, facts.of(entity)
+            _listed(
+                self._answer(
+                    self.entities[entity], _probability(found), float(scores[place]), relation, step, facts.of(entity)
+                )
+                for place, entity, found in rows
             )
-            for place, entity, found in rows
         )
 
     def _answer(
@@ -258,8 +261,7 @@ class AnswerEngine:
             score, probability = self._check(head, rel, tail, step)
             intervals = self.facts.intervals(head, rel, tail)
             answers.append(self._answer(self.relations[rel], probability, score, rel, step, intervals))
-        places = {"known": 0, "predicted": 1, "over": 2}
-        return sorted(answers, key=lambda a: (places[a.kind], -(a.probability or 0.0), -a.score))
+        return _listed(answers)
 
     # Scores --------------------------------------------------------------------------------------------
 
@@ -369,6 +371,12 @@ class AnswerEngine:
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
         return score, min(known) if known else None
+
+
+def _listed(answers: Iterable[Answer]) -> list[Answer]:
+    """Answers in the order of a list: what is known, predictions, what is over; the most probable of each first."""
+    places = {"known": 0, "predicted": 1, "over": 2}
+    return sorted(answers, key=lambda a: (places[a.kind], -(a.probability or 0.0), -a.score))
 
 
 def _best(scores: Tensor, allowed: Tensor, k: int) -> Tensor:
