@@ -214,7 +214,7 @@ def test_options_reach_the_trainer() -> None:
     )  # fmt: skip
     dataset = SyntheticTKG(num_entities=50, num_steps=4)
     trainer = make_trainer(options, dataset)
-    learning = LearningSettings(11, 3, 7, "published", 0.25, 0.5, autocast="bf16", n3=0.25)
+    learning = LearningSettings(11, 3, 7, "published", 0.25, weight_decay=0.5, autocast="bf16", n3=0.25)
     assert trainer.settings.learning == learning
     assert trainer.settings.base.learning == replace(learning, epochs=5)
     replay = ReplayOptions("inverse", 9, 3, 3, 2.0)
