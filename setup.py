@@ -16,9 +16,9 @@ kernels = Extension(
     sources=sorted(map(str, NATIVE.glob("*.c"))),
     depends=sorted(map(str, NATIVE.glob("*.h"))),
     define_macros=[("SOURCES", f'"{digest}"')],
-    # No flag lets the compiler reorder sums; a product and a sum may be rounded once, as one instruction. The two about
-    # mathematics give up what nobody asks for, errno and traps, without which there are no vectors of square roots,
-    # rounded or chosen numbers.
+    # No flag lets the compiler reorder sums; a product and a sum may be rounded once, as one instruction. The last two
+    # flags leave out errno and traps, which the kernels do not read; otherwise square roots, rounding and choices are
+    # not vectorized.
     extra_compile_args=[
         *("-O3", "-std=c11", "-fopenmp", "-fvisibility=hidden"),
         *("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"),

@@ -26,7 +26,7 @@ class TKGLoader:
     """Yields the batches of one epoch each time it is iterated over.
 
     Quads are drawn uniformly over the epoch, then sorted by time inside a batch, so that kernels find neighbours in the
-    cache. Every term gets its share of each batch. With ``together``, groups of so many quads
+    cache. Every term gets its share of each batch. With ``together``, groups of that many quads
     of one step are drawn instead: where the vectors of entities depend on time, those of a few steps cost little.
 
     Args:
