@@ -37,11 +37,38 @@ def test_a_full_export_is_read_as_the_first_one(
     assert "columns that are not read: 'CHANGED_BY'" in caplog.text
 
 
+def test_updates_read_their_files_as_create_did(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export = graph.parent / "without_flags.csv"
+    export.write_text(HEADER + ROWS + '"Zoe";leads;Sales;07/01/2024 00:00:00;NULL;dba\r\n', encoding="utf-8-sig")
+    assert main(["update", str(graph), "--full", str(export), "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("1 added · the changes are valid")
+
+
+def test_changes_have_the_columns_and_dates_of_the_first_file(
+    graph: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = graph.parent / "changes.csv"
+    head = "Operation;Person;Role;Team;Valid_From;Changed_By\n"
+    changes.write_text(head + 'add;Zoe;leads;Sales;03/02/2024;dba\nend;Kim;works in;"R&D; IT";;\n')
+    assert main(["update", str(graph), str(changes), "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("1 added · 1 ended · the changes are valid")
+    assert "columns that are not read: 'Changed_By'" in caplog.text
+    changes.write_text("op,head,rel,tail,at\nadd,Zoe,leads,Sales,2024-02-03\n")  # the usual names stay valid
+    assert main(["update", str(graph), str(changes), "--dry-run"]) == 0
+
+
 def test_a_full_export_that_cannot_be_read(graph: Path, fails: Callable[..., str]) -> None:
-    said = fails(3, "update", graph, "--full", graph.parent / "export.csv")
-    assert "export.csv, line 1: expected" in said
+    other = graph.parent / "other.csv"
+    other.write_text("worker;role;team;valid_from\nKim;leads;Sales;01/02/2024\n")
+    said = fails(3, "update", graph, "--full", other)
+    assert "other.csv, line 1: expected a column 'PERSON' for head" in said
+    changes = graph.parent / "other_changes.csv"
+    changes.write_text("op;worker;role;team;at\nadd;Kim;leads;Sales;01/02/2024\n")
+    said = fails(3, "update", graph, changes)
+    assert "expected a column head. Name them with" in said
     assert "--columns head=…" in said
+    assert main(["update", str(graph), str(changes), "--dry-run", "--columns", "head=worker,rel=role,tail=team"]) == 0
 
 
-def test_flags_about_a_full_export_need_one(graph: Path, fails: Callable[..., str]) -> None:
-    assert "--dayfirst goes with --full" in fails(2, "update", graph, "--dayfirst")
+def test_flags_about_files_need_one(graph: Path, fails: Callable[..., str]) -> None:
+    assert "--dayfirst goes with CHANGES or --full" in fails(2, "update", graph, "--dayfirst")

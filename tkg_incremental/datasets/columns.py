@@ -27,7 +27,8 @@ _NAMES = {
     "end": "end until till to validto validuntil enddate endtime endyear todate effectiveto expires expirydate "
     "occuruntil last",
 }
-_CHANGES = {"op", "operation", "change"}
+#: Names of the column that says what a change does, as :func:`column_key` writes them.
+OP_COLUMNS = {"op", "operation", "change"}
 _PUNCTUATION = re.compile(r"[\W_]+")
 
 
@@ -80,7 +81,7 @@ def find_columns(
 
 def recognise(fields: Sequence[str]) -> dict[str, int]:
     """The role of every field whose text is the usual name of a column."""
-    keys = [_key(field) for field in fields]
+    keys = [column_key(field) for field in fields]
     places: dict[str, int] = {}
     # A name with one role, and the name of a role itself, come before names with several.
     known = [(place, key, roles) for place, key in enumerate(keys) if (roles := _ROLES_OF.get(key))]
@@ -100,10 +101,10 @@ def _mapped(path: Path, line: int | None, fields: Sequence[str], columns: Mappin
     if unknown := [role for role in columns if role not in ROLES]:
         raise ValueError(f"columns must map from {', '.join(ROLES)} (got {', '.join(map(str, unknown))})")
     exact = {field.strip(): place for place, field in reversed(list(enumerate(fields)))}
-    keys = {_key(field): place for place, field in reversed(list(enumerate(fields)))}
+    keys = {column_key(field): place for place, field in reversed(list(enumerate(fields)))}
     given: dict[str, int] = {}
     for role, name in columns.items():
-        place = name if isinstance(name, int) else exact.get(name, keys.get(_key(name), -1))
+        place = name if isinstance(name, int) else exact.get(name, keys.get(column_key(name), -1))
         if not 0 <= place < len(fields):
             header = short(" | ".join(fields), 200)
             raise DataError(path, line, f"expected a column {name!r} for {role} (got {header!r})")
@@ -126,7 +127,7 @@ def _recognised(path: Path, line: int | None, fields: Sequence[str], surely_head
         return Layout(places, True)
     # Facts have dates, and dates have digits; a header has names of columns instead.
     looks_like_header = len(places) >= 2 and not any(sign.isdigit() for field in fields for sign in field)
-    if surely_header or (looks_like_header and any(len(_key(field)) > 1 for field in fields)):
+    if surely_header or (looks_like_header and any(len(column_key(field)) > 1 for field in fields)):
         raise _incomplete(path, line, fields, places)
     for roles in (POINT, INTERVAL):
         if len(fields) == len(roles):
@@ -137,7 +138,7 @@ def _recognised(path: Path, line: int | None, fields: Sequence[str], surely_head
 def _check_others(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:
     others = [field for place, field in enumerate(fields) if place not in places.values()]
     for field in others:
-        if _key(field) in _CHANGES:
+        if column_key(field) in OP_COLUMNS:
             problem = (
                 f"expected facts, but the column {field!r} holds changes: apply them with `tkg-incremental update`"
             )
@@ -148,7 +149,7 @@ def _check_others(path: Path, line: int | None, fields: Sequence[str], places: M
 
 def _check_twice(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:
     """Two columns of one name: which one is meant?"""
-    keys = [_key(field) for field in fields]
+    keys = [column_key(field) for field in fields]
     for place in places.values():
         if keys.count(keys[place]) > 1:
             header = short(" | ".join(fields), 200)
@@ -173,7 +174,8 @@ def _incomplete(path: Path, line: int | None, fields: Sequence[str], places: Map
     return DataError(path, line, problem)
 
 
-def _key(name: str) -> str:
+def column_key(name: str) -> str:
+    """A name in lower case, without spaces and punctuation."""
     return _PUNCTUATION.sub("", name).casefold()
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from tkg_incremental.datasets.columns import OP_COLUMNS, column_key, recognise
 from tkg_incremental.datasets.lines import DataError, read_fields, read_text
+from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.readers import is_frame, is_missing, source_name
 from tkg_incremental.live.records import Change, Rejection
 
+logger = logging.getLogger(__name__)
+
 OP_NAMES = {"add": "add", "+": "add", "end": "end", "-": "end", "retract": "retract"}
 POSITIONS = ("op", "head", "rel", "tail", "at", "end")
-COLUMNS = {name: name for name in POSITIONS}
-COLUMNS |= {"subject": "head", "relation": "rel", "predicate": "rel", "object": "tail", "start": "at"}
 
 
 def parse_record(
@@ -61,80 +64,102 @@ def _parse(values: Mapping[str, str], line: int, parse: Callable[[str], int], at
     return Change(op, values["head"], values["rel"], values["tail"], begin, until, line)
 
 
-def read_records(source: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines and records of a file, whose ending tells its format, a data frame, or a sequence of mappings or tuples."""
+def read_records(source: Any, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Lines and records of a file, whose ending tells its format, a data frame, or a sequence of mappings or tuples.
+    Columns have their usual names or those of ``read``."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         kind = path.suffix.lower()
         if kind in (".parquet", ".pq"):
-            yield from _read_parquet(path)
+            yield from _read_parquet(path, read)
         else:
-            text = read_text(path)
-            read = _read_json_lines if kind in (".jsonl", ".ndjson", ".json") else _read_csv
-            yield from read(path, text)
+            read_lines = _read_json_lines if kind in (".jsonl", ".ndjson", ".json") else _read_csv
+            yield from read_lines(path, read_text(path), read)
     elif is_frame(source):
         rows = source.itertuples(index=False, name=None)
-        yield from _named(source_name(source), [str(name) for name in source.columns], enumerate(rows, 1))
+        yield from _named(source_name(source), [str(name) for name in source.columns], enumerate(rows, 1), read)
     elif isinstance(source, Iterable):
         for number, row in enumerate(source, 1):
-            yield number, _from_row(row, Path("<changes>"), number)
+            yield number, _from_row(row, Path("<changes>"), number, read)
     else:
         raise TypeError(f"changes must be a path, a data frame or a sequence (got {type(source).__name__})")
 
 
-def _from_row(row: Any, path: Path, line: int) -> dict[str, Any]:
+def find_columns(names: Sequence[str], read: ReadOptions) -> dict[int, str]:
+    """Positions of the columns ``op``, ``head``, ``rel``, ``tail``, ``at`` and ``end`` in a header. A column may stand
+    at several positions."""
+    keys = [column_key(name) for name in names]
+    mapped = read.columns if isinstance(read.columns, Mapping) else {}
+    given = {column_key(name): role for role, name in mapped.items() if isinstance(name, str)}
+    roles = {place: given[key] for place, key in enumerate(keys) if key in given}
+    roles |= {place: "op" for place, key in enumerate(keys) if key in OP_COLUMNS}
+    others = [name if place not in roles else "" for place, name in enumerate(names)]
+    usual = {keys[place]: role for role, place in recognise(others).items() if role not in roles.values()}
+    roles = {place: usual[key] for place, key in enumerate(keys) if key in usual} | roles
+    return {place: "at" if role in ("time", "start") else role for place, role in sorted(roles.items())}
+
+
+def _from_row(row: Any, path: Path, line: int, read: ReadOptions) -> dict[str, Any]:
     if isinstance(row, Mapping):
-        return {COLUMNS.get(str(key).strip().lower(), str(key)): value for key, value in row.items()}
+        names, values = [str(name) for name in row], list(row.values())
+        return {role: values[place] for place, role in find_columns(names, read).items()}
     if isinstance(row, Sequence) and not isinstance(row, str) and len(row) <= len(POSITIONS):
         return dict(zip(POSITIONS, row, strict=False))
     raise DataError(path, line, f"expected a mapping or (op, head, rel, tail, at, end) (got {row!r})")
 
 
-def _read_json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_json_lines(path: Path, text: str, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 found = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise DataError(path, number, f"expected one JSON object per line ({error})") from None
-            yield number, _from_row(found, path, number)
+            yield number, _from_row(found, path, number, read)
 
 
-def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_csv(path: Path, text: str, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
     if not text.strip():
         return  # a day without changes
     first = text.split("\n", 1)[0]
-    delimiter = max("\t,;", key=lambda mark: (first.count(mark), mark == "\t"))
+    delimiter = max("\t,;|", key=lambda mark: (first.count(mark), mark == "\t"))
+    if read.delimiter and read.delimiter in first:
+        delimiter = read.delimiter
     rows = read_fields(path, None, delimiter, text)
     line, names = next(rows)
-    if names[0].strip().lower() in OP_NAMES and not {"head", "tail"} <= {name.strip().lower() for name in names}:
-        yield from _named(path, POSITIONS, chain([(line, names)], rows))  # without a header
+    if names[0].strip().lower() in OP_NAMES and not {"head", "tail"} <= set(find_columns(names, read).values()):
+        yield from _named(path, POSITIONS, chain([(line, names)], rows), ReadOptions())  # without a header
     else:
-        yield from _named(path, names, rows)
+        yield from _named(path, names, rows, read)
 
 
-def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_parquet(path: Path, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         from pyarrow import parquet  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise ImportError(f"reading '{path}' needs the package pyarrow") from None
     columns = parquet.read_table(path).to_pydict()
-    yield from _named(path, list(columns), enumerate(zip(*columns.values(), strict=True), 1))
+    yield from _named(path, list(columns), enumerate(zip(*columns.values(), strict=True), 1), read)
 
 
 def _named(
-    path: Path, names: Sequence[str], rows: Iterable[tuple[int, Sequence[Any]]]
+    path: Path, names: Sequence[str], rows: Iterable[tuple[int, Sequence[Any]]], read: ReadOptions
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows with the names of their columns. Other columns are left out."""
-    columns = [COLUMNS.get(name.strip().lower()) for name in names]
-    missing = [column for column in POSITIONS[:4] if column not in columns]
+    columns = find_columns(names, read)
+    roles = list(columns.values())
+    missing = [role for role in POSITIONS[:4] if role not in roles]
     if missing:
-        raise DataError(path, None, f"expected a column {' and '.join(missing)} (got {', '.join(names)})")
-    double = sorted({column for column in columns if column is not None and columns.count(column) > 1})
+        remedy = "Name them with columns={'head': …}, on the command line --columns head=…"
+        problem = f"expected a column {' and '.join(missing)}. {remedy} (got {', '.join(names)})"
+        raise DataError(path, None, problem)
+    double = sorted({role for role in roles if roles.count(role) > 1})
     if double:
         raise DataError(path, None, f"expected the column {' and '.join(double)} once (got {', '.join(names)})")
+    if others := [name for place, name in enumerate(names) if place not in columns]:
+        logger.warning("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
     for line, row in rows:
-        if len(row) > len(columns):  # rejected, with the others of the file
+        if len(row) > len(names):  # rejected, with the others of the file
             yield line, {"op": f"a line of {len(row)} fields", "line": ", ".join(map(str, row))}
         else:
-            yield line, {name: value for name, value in zip(columns, row, strict=False) if name is not None}
+            yield line, {role: row[place] for place, role in columns.items() if place < len(row)}

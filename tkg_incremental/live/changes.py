@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live.change_files import parse_record, read_records
 from tkg_incremental.live.records import OPEN, OPS, Change, Rejection
 from tkg_incremental.live.revisions import apply_change
@@ -45,7 +46,9 @@ class ChangeSet:
         return iter(self.changes)
 
     @classmethod
-    def read(cls, source: Any, parse: Callable[[str], int], at: int | None = None) -> ChangeSet:
+    def read(
+        cls, source: Any, parse: Callable[[str], int], at: int | None = None, read: ReadOptions | None = None
+    ) -> ChangeSet:
         """Reads changes.
 
         Args:
@@ -53,11 +56,13 @@ class ChangeSet:
                 tuples, with an ``op``: ``add``, ``end``, ``retract``, or ``+`` and ``-`` for the first two.
             parse: Makes an instant of a text.
             at: The instant of additions and ends without one.
+            read: Names of columns, and what separates the fields.
 
         Raises:
             DataError: If the source cannot be read at all. Single bad lines are among ``rejected``.
         """
-        found = [parse_record(record, line, parse, at) for line, record in read_records(source)]
+        records = read_records(source, read or ReadOptions())
+        found = [parse_record(record, line, parse, at) for line, record in records]
         return cls([c for c in found if isinstance(c, Change)], [r for r in found if isinstance(r, Rejection)])
 
     @classmethod

@@ -20,6 +20,7 @@ from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.importing import import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
+from tkg_incremental.live.reading import from_tables, to_tables
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
@@ -59,7 +60,7 @@ class LiveGraph(ServedGraph):
             path: The folder; must be empty or missing.
             facts: A CSV, TSV, JSON lines or Parquet file, or a data frame.
             unit: Unit of time: ``"hour"``, ``"day"``, … or ``"auto"``.
-            read: How the file is read.
+            read: How the file is read. Updates read their files in the same way.
             settings: The model and how it learns.
             gate: What an update must reach.
             aliases: Further names of entities, such as ``{"USA": "United States"}``.
@@ -69,6 +70,7 @@ class LiveGraph(ServedGraph):
             "graph": {"first": int(found.facts[3].min()), "unit_reason": found.unit_reason},
             **(settings or LiveSettings()).to_tables(),
             "gate": asdict(gate or GateSettings()),
+            **to_tables(read),
         }
         folder = GraphFolder.create(path, found.unit, about)
         try:
@@ -128,12 +130,13 @@ class LiveGraph(ServedGraph):
         are learnt again; if there are none, the clock moves and nothing else.
 
         Args:
-            changes: A file or data frame with an ``op`` column: ``add``, ``end`` or ``retract``.
+            changes: A file or data frame with an ``op`` column: ``add``, ``end`` or ``retract``. Its other columns may
+                have the names of the first file.
             added: Facts ``(head, rel, tail)`` that begin at ``at``, or ``(head, rel, tail, at)``.
             ended: Facts that no longer hold from ``at`` on.
             retracted: Facts that were never true.
             full: A new full export instead of changes: the differences are the changes.
-            read: How the full export is read; its columns may have names of their own.
+            read: How the file is read; by default as the first one.
             at: When changes without a date of their own take effect; by default the step after the last one.
             dry_run: Only validate.
             force: Release even if the gate refuses, as long as all numbers are finite.
@@ -146,6 +149,7 @@ class LiveGraph(ServedGraph):
             store, last = self.folder.store, self.pending_clock
             when = last.now + 1 if at is None else proposals.check_date(last, at, self.show)
             given = {"add": added, "end": ended, "retract": retracted}
+            read = read or from_tables(self.folder.settings)
             found = proposals.read_changes(store, self.clock, changes, given, full, when, read)
             # Changes without a date are the same changes whenever they are applied, as far as they still fit.
             key = (found if at is None else proposals.date_changes(found, when)).content_hash

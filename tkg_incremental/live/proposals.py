@@ -10,6 +10,7 @@ from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.importing import read_named_facts
+from tkg_incremental.live.reading import date_parser
 from tkg_incremental.live.records import Change, Rejection
 from tkg_incremental.live.store import FactStore
 
@@ -28,7 +29,7 @@ def read_changes(
     given: dict[str, Rows],
     full: Any,
     when: int,
-    read: ReadOptions | None = None,
+    read: ReadOptions,
 ) -> ChangeSet:
     """The changes of a file, of arguments, or between the store and a full export.
 
@@ -39,7 +40,7 @@ def read_changes(
         given: Facts by ``op``, with or without a date.
         full: A full export.
         when: When facts that a full export lacks have ended.
-        read: How the full export is read.
+        read: How files are read.
     """
     listed = {op: list(facts) for op, facts in given.items()}
     if sum([changes is not None, full is not None, any(listed.values())]) > 1:
@@ -48,7 +49,7 @@ def read_changes(
         with store.preview():
             return ChangeSet.from_full_export(store, read_named_facts(full, clock.unit, read).rows(), when)
     if changes is not None:
-        return ChangeSet.read(changes, clock.instant, UNDATED)
+        return ChangeSet.read(changes, date_parser(clock.unit, read), UNDATED, read)
     found = []
     for op, facts in listed.items():
         for line, (head, rel, tail, *own) in enumerate(facts, 1):

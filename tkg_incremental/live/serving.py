@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Tables of ``graph.toml``.
-_TABLES = ("graph", "model", "model_options", "learning", "gate", "releases")
+_TABLES = ("graph", "model", "model_options", "learning", "gate", "releases", "read", "columns")
 
 
 class ServedGraph:

@@ -1,0 +1,52 @@
+"""How the files of a live graph are read: as ``create`` was told, unless an update says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tkg_incremental.data.dates import parse_instant
+from tkg_incremental.datasets.columns import ROLES, recognise
+from tkg_incremental.datasets.options import ReadOptions
+from tkg_incremental.live.settings import SettingsError, check_table
+
+_DEFAULTS = {"delimiter": "", "dayfirst": False, "date_format": "", "outliers": "error"}
+
+
+def to_tables(read: ReadOptions | None) -> dict[str, dict[str, Any]]:
+    """The tables ``[read]`` and ``[columns]`` of ``graph.toml``, with what differs from the defaults."""
+    read = read or ReadOptions()
+    columns = read.columns or {}
+    if not isinstance(columns, Mapping):  # the names of all columns, for files without a header
+        columns = recognise(columns)
+    found = {key: getattr(read, key) for key in _DEFAULTS}
+    given = {key: value for key, value in found.items() if value is not None and value != _DEFAULTS[key]}
+    return {name: dict(table) for name, table in (("read", given), ("columns", columns)) if table}
+
+
+def from_tables(settings: Mapping[str, Any]) -> ReadOptions:
+    """The options that the tables hold. A :class:`SettingsError` names what cannot be used."""
+    table = check_table("read", settings.get("read", {}), _DEFAULTS)
+    columns = settings.get("columns", {})
+    if not isinstance(columns, dict) or not all(isinstance(name, (str, int)) for name in columns.values()):
+        raise SettingsError(f"[columns] must be a table of names or positions (got {columns!r})")
+    if unknown := [role for role in columns if role not in ROLES]:
+        raise SettingsError(f"[columns] has no option {unknown[0]!r} (expected one of {', '.join(ROLES)})")
+    try:
+        return ReadOptions(columns or None, **{key: value for key, value in table.items() if value != ""})
+    except ValueError as error:
+        raise SettingsError(f"[read] cannot be used: {error}") from None
+
+
+def date_parser(unit: str, read: ReadOptions) -> Callable[[str], int]:
+    """Reads the dates of changes: as those of the first file, or in an ISO form."""
+
+    def parse(text: str) -> int:
+        try:
+            return parse_instant(text, unit, read.dayfirst, read.date_format)
+        except ValueError:
+            if read.date_format is None:
+                raise
+        return parse_instant(text, unit)
+
+    return parse
