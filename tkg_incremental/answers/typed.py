@@ -31,16 +31,18 @@ def typed_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, last_step: i
     facts = timeline.observed.facts
     facts = facts[facts[:, FIRST] <= last_step]
     ranks = []
-    for rel, step in torch.unique(quads[:, [REL, TIME]], dim=0).tolist():
-        asked = quads[(quads[:, REL] == rel) & (quads[:, TIME] == step)]
+    # Quads with the same candidates.
+    kind = quads[:, TIME if any_type else REL]
+    for number in torch.unique(kind).tolist():
+        asked = quads[kind == number]
         for side in SIDES:
             answer = query_columns(side)[1]
-            typed = facts[facts[:, REL] == rel, answer]
-            candidates = torch.unique(timeline.known_entities(step) if any_type else typed)
+            alike = timeline.known_entities(number) if any_type else facts[facts[:, REL] == number, answer]
+            candidates = torch.unique(alike)
             if not len(candidates):
                 ranks.append(torch.full((len(asked),), torch.inf, device=quads.device))
                 continue
-            scores = model.score_all(asked, side, model.candidate_vectors(candidates, step))  # [B, n]
+            scores = model.score_candidates(asked, side, candidates)  # [B, n]
             place, is_there = find(candidates, asked[:, answer].contiguous())
             own = scores.gather(1, place[:, None])
             row, true = timeline.answers(side, "all").expand(asked)
