@@ -9,7 +9,6 @@ import torch
 
 from tkg_incremental import IncrementalTrainer, LearningSettings, TrainerSettings
 from tkg_incremental.answers import AnswerEngine, calibrate_answers, known_facts_ranked_first, measure_calibration
-from tkg_incremental.answers.calibrate import _Question, _without_answer, judge
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 from tkg_incremental.models import DE, TKGModel, TNTComplEx, load_model
@@ -31,39 +30,6 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def test_judged_answers(dataset: SyntheticTKG, model: TKGModel) -> None:
-    timeline, engine = dataset.timeline, model.answers
-    quads = timeline.val.between(0, 5).sample(30, generator())
-    found = judge(engine, timeline, quads[:0], quads, "val", generator())
-    judged = [question for question in found if question.is_held_out]
-    truth = {name: set(map(tuple, timeline.split(name).quads().tolist())) for name in ("train", "val", "test")}
-    expected = []
-    for head, rel, tail, step in quads.tolist():
-        for side in ("tail", "head"):
-            members = engine.candidates(rel, side).tolist()
-            if (tail if side == "tail" else head) not in members:
-                continue
-            facts = [(head, rel, e, step) if side == "tail" else (e, rel, tail, step) for e in members]
-            left = [f for f in facts if f not in truth["train"] and (f in truth["val"] or f not in truth["test"])]
-            expected.append((len(left), sum(f in truth["val"] for f in left)))
-    assert [(len(question.is_true), int(question.is_true.sum())) for question in judged] == expected
-
-
-def test_known_answers_are_no_candidates(dataset: SyntheticTKG, model: TKGModel) -> None:
-    """The questions of train quads: what else may be true?"""
-    timeline, engine = dataset.timeline, model.answers
-    train = timeline.train.between(0, 5).sample(20, generator())
-    judged = list(judge(engine, timeline, train, train[:0], "val", generator()))
-    assert len(judged) == 40
-    assert not any(question.is_held_out for question in judged)
-    truth = {name: set(map(tuple, timeline.split(name).quads().tolist())) for name in ("train", "val", "test")}
-    for (head, rel, tail, step), question in zip(train.tolist(), judged[1::2], strict=True):
-        facts = [(e, rel, tail, step) for e in engine.candidates(rel, "head").tolist()]
-        left = [f for f in facts if f not in truth["train"] and (f in truth["val"] or f not in truth["test"])]
-        assert (head, rel, tail, step) not in left
-        assert (len(question.is_true), int(question.is_true.sum())) == (len(left), sum(f in truth["val"] for f in left))
-
-
 def test_a_known_answer_leaves_little_to_others() -> None:
     """Where a question has one answer, others are improbable once it is known, whatever they score."""
     dataset = WorldLeaders()
@@ -72,20 +38,6 @@ def test_a_known_answer_leaves_little_to_others() -> None:
     known, *others = model.query(None, "president of", "United States", "2016", k=5)
     assert known.known is not None
     assert max(answer.probability for answer in others) < 0.1
-
-
-def test_questions_without_an_answer_have_none(dataset: SyntheticTKG) -> None:
-    timeline, source, count = dataset.timeline, generator(), 0
-    facts = timeline.truth.facts.tolist()
-    for quad in timeline.val.between(0, 5).sample(40, source):
-        for side, given in (("tail", 0), ("head", 2)):
-            for question in _without_answer(timeline, _Question.of(quad, side), source):
-                count += 1
-                assert not any(
-                    fact[given] == question.given and fact[1] == question.rel and fact[3] <= question.step <= fact[4]
-                    for fact in facts
-                )
-    assert count > 5
 
 
 def test_the_calibration_is_part_of_the_model(dataset: SyntheticTKG, model: TKGModel) -> None:

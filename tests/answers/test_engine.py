@@ -150,7 +150,7 @@ def test_features() -> None:
     assert candidates.tolist() == [1, 2, 3]
     own = torch.tensor(scores)[candidates]
     marks = FactsOfQuestion.at(engine.facts, 0, 0, "tail", 0).marks(candidates)
-    features = engine.features(0, "tail", candidates, own, marks)
+    features = engine.features(0, "tail", own, marks)
     assert features.shape == (3, NUM_FEATURES)
     rest = [math.log(math.exp(1) + math.exp(2)), 2.0, 1.0]  # entity 1 is known and not among the others
     assert features[:, 0].tolist() == pytest.approx([s - r for s, r in zip(own.tolist(), rest, strict=True)], abs=1e-6)
@@ -161,7 +161,7 @@ def test_features() -> None:
     assert features[:, 6].tolist() == [1.0, 1.0, 1.0]  # the query has a known answer
     assert NUM_OWN == 2
     assert features[:, -1].tolist() == [0.0, 0.0, 0.0]
-    foreign = engine.features(0, "tail", candidates, own, FactsOfQuestion({}, {}, False).marks(candidates))
+    foreign = engine.features(0, "tail", own, FactsOfQuestion({}, {}, False).marks(candidates))
     assert foreign[:, 5].tolist() == [0.0, 0.0, 0.0]
     assert foreign[:, -1].tolist() == pytest.approx([math.log(3 / 2)] * 3)  # three tails of two heads
 
@@ -176,7 +176,7 @@ def test_features_do_not_depend_on_the_scale_of_the_scores() -> None:
         engine.calibration = AnswerCalibration(unit=unit)
         candidates = engine.candidates(0, "tail")
         marks = FactsOfQuestion.at(engine.facts, 0, 0, "tail", 0).marks(candidates)
-        found.append(engine.features(0, "tail", candidates, torch.tensor(scores)[candidates], marks))
+        found.append(engine.features(0, "tail", torch.tensor(scores)[candidates], marks))
     assert torch.allclose(*found)
 
 
@@ -186,7 +186,7 @@ def test_features_of_few_candidates_are_finite(known: list[bool], is_closed: boo
     engine = fixed_engine([100.0, 100.0, -1e4], [(0, 0, 1, 0, 1)])
     size = len(known)
     marks = Marks(torch.tensor(known), ~torch.tensor(known), is_closed)
-    features = engine.features(0, "tail", torch.arange(size), torch.full((size,), 1e4), marks)
+    features = engine.features(0, "tail", torch.full((size,), 1e4), marks)
     assert torch.isfinite(features).all()
 
 

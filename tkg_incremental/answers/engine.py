@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.facts import FactsOfQuestion, Interval, KnownFacts, Marks, TensorFacts, among
+from tkg_incremental.answers.facts import FactsOfQuestion, Interval, KnownFacts, Marks, TensorFacts
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
+from tkg_incremental.ops.keys import contains
 from tkg_incremental.tables import html_table
 
 #: Features of an answer, and how many of them compare its score with those of other candidates.
@@ -194,15 +195,15 @@ class AnswerEngine:
         facts = FactsOfQuestion.at(self.facts, given, relation, side, step)
         marks = facts.marks(candidates)
         order = torch.cat([_best(scores, some, k) for some in (marks.known, marks.open, marks.over)])[:k]
-        ranked, chosen = (candidates, scores, marks), order
+        members, ranked, chosen = candidates, (scores, marks), order
         if any_type:  # probabilities are those among the candidates of the right type
             members = self.candidates(relation, side)
-            ranked = members, scores[members], facts.marks(members)
+            ranked = scores[members], facts.marks(members)
             chosen = torch.searchsorted(members, order).clamp(max=max(0, len(members) - 1))
         probabilities = torch.full((len(order),), torch.nan, dtype=torch.double)
-        if len(ranked[0]):
+        if len(members):
             found = self.probabilities(relation, side, *ranked, chosen)
-            probabilities = torch.where(ranked[0][chosen] == candidates[order], found, probabilities)
+            probabilities = torch.where(members[chosen] == candidates[order], found, probabilities)
         rows = zip(order.tolist(), candidates[order].tolist(), probabilities, strict=True)
         return Answers(
             _listed(
@@ -290,18 +291,16 @@ class AnswerEngine:
         chosen = torch.arange(len(candidates)) if chosen is None else chosen
         scores = self.scores(given, rel, side, step, candidates)
         marks = FactsOfQuestion.at(self.facts, given, rel, side, step).marks(candidates)
-        return scores[chosen], self.probabilities(rel, side, candidates, scores, marks, chosen)
+        return scores[chosen], self.probabilities(rel, side, scores, marks, chosen)
 
     @torch.no_grad()
-    def probabilities(
-        self, rel: int, side: Side, candidates: Tensor, scores: Tensor, marks: Marks, chosen: Tensor
-    ) -> Tensor:
+    def probabilities(self, rel: int, side: Side, scores: Tensor, marks: Marks, chosen: Tensor) -> Tensor:
         """Probabilities of the candidates at the places ``chosen``, ``[k] → [k]``, at most ``MISTAKES`` if one is
         over. Arguments as of :meth:`features`."""
         nothing = torch.full((len(chosen),), torch.nan, dtype=torch.double)
         if self.calibration.predicted is None and self.calibration.known is None:
             return nothing
-        features = self.features(rel, side, candidates, scores, marks, chosen)
+        features = self.features(rel, side, scores, marks, chosen)
         predicted, learnt = (
             nothing if part is None else part(features[:, :size])
             for part, size in ((self.calibration.predicted, NUM_FEATURES), (self.calibration.known, NUM_OWN))
@@ -309,10 +308,9 @@ class AnswerEngine:
         predicted = torch.where(marks.over[chosen], predicted.clamp(max=MISTAKES), predicted)
         return torch.where(marks.known[chosen], learnt, predicted)
 
-    def features(
-        self, rel: int, side: Side, candidates: Tensor, scores: Tensor, marks: Marks, chosen: Tensor | None = None
-    ) -> Tensor:
-        """Features of the candidates of one query, ``2 × [n] → [n, 13]``, or of those at the places ``chosen``.
+    def features(self, rel: int, side: Side, scores: Tensor, marks: Marks, chosen: Tensor | None = None) -> Tensor:
+        """Features of the candidates of queries about one relation, ``[*, n] → [*, n, 13]``, or of those at the places
+        ``chosen``, ``[*, k]``.
 
         Scores are in the unit of the calibration. The first three features compare a candidate with those whose facts
         are neither known nor over: its log-odds in the softmax, its margin to the best of them and the logarithm of
@@ -323,30 +321,39 @@ class AnswerEngine:
         out others only where there usually is one, and a given entity that does not fit is odd only where entities
         usually have many answers over time: a country that never had a president, not a person who never was one.
         """
-        chosen = torch.arange(len(candidates)) if chosen is None else chosen
-        scores = scores.double() * (_SHARPNESS / self.calibration.unit)
-        everything = scores.masked_fill(~marks.open, -torch.inf)
-        size = torch.full((len(chosen),), len(scores), dtype=torch.double)
-        has_known = torch.full_like(size, float(marks.known.any()))
-        fits = torch.full_like(size, float((marks.known | marks.other).any()))
-        before = (marks.other & marks.open)[chosen].double()
-        scores, others, is_known = (values[chosen] for values in (scores, everything, marks.known))
-        if len(chosen) <= _COUNTED:  # sorting costs more than counting for each
-            rank = torch.stack([(everything > score).sum() for score in scores]).double() + 1
+        if chosen is None:
+            chosen = torch.arange(scores.size(-1)).expand(scores.shape)
+        everything = scores.double() * (_SHARPNESS / self.calibration.unit)
+        scores = everything.gather(-1, chosen)
+        everything = everything.masked_fill(~marks.open, -torch.inf)
+        others, is_known = everything.gather(-1, chosen), marks.known.gather(-1, chosen)
+        before = (marks.other & marks.open).gather(-1, chosen).double()
+        fits, has_known = (
+            some.any(-1, keepdim=True).double().expand(chosen.shape)
+            for some in (marks.known | marks.other, marks.known)
+        )
+        if chosen.size(-1) <= _COUNTED:  # sorting costs more than counting for each
+            rank = torch.stack([(everything > score[..., None]).sum(-1) for score in scores.unbind(-1)], -1)
         else:
-            rank = torch.searchsorted(-everything.sort(descending=True).values, -scores).double() + 1
-        top = everything.topk(min(2, len(everything))).values
-        rival = torch.where(is_known | (scores < top[0]), top[0], top[-1])
+            rank = torch.searchsorted(-everything.sort(-1, descending=True).values, -scores)
+        top = everything.topk(min(2, everything.size(-1)), dim=-1).values
+        rival = torch.where(is_known | (scores < top[..., :1]), top[..., :1], top[..., -1:])
         # The softmax over the unknown candidates without the candidate itself.
-        total = torch.logsumexp(everything, 0)
+        total = torch.logsumexp(everything, -1, keepdim=True)
         rest = total + torch.log1p(-(others - total).exp().nan_to_num(0.0).clamp(max=1 - 1e-9))
         odds, margin = ((scores - other).clamp(-20, 20).nan_to_num(posinf=20.0) for other in (rest, rival))
-        per_query = torch.tensor(self.facts.answers_per_query(rel, side)).log().expand_as(scores)
         asked, other = (len(self.facts.type_members(rel, end)) for end in (side, _OPPOSITE[side]))
-        usual = math.log(max(1, asked) / max(1, other))
-        columns = [odds, margin, rank.log(), scores, before, fits, has_known, per_query, size.log()]
+        per_query, size, usual = (
+            torch.full_like(scores, math.log(value))
+            for value in (
+                self.facts.answers_per_query(rel, side),
+                everything.size(-1),
+                max(1, asked) / max(1, other),
+            )
+        )
+        columns = [odds, margin, (rank.double() + 1).log(), scores, before, fits, has_known, per_query, size]
         columns += [fits * odds, has_known * odds, has_known * per_query, (1 - fits) * usual]
-        return torch.stack(columns, dim=1)
+        return torch.stack(columns, dim=-1)
 
     @torch.no_grad()
     def scores(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> Tensor:
@@ -356,6 +363,13 @@ class AnswerEngine:
         quad = torch.tensor([[given, rel, given, step]], device=device)
         return self.model.score_entities(quad, side, candidates.to(device)).cpu()
 
+    @torch.no_grad()
+    def scores_of(self, quads: Tensor, side: Side, candidates: Tensor) -> Tensor:
+        """Scores of the same candidates in several questions, ``[B, 4] × [n] → [B, n]``."""
+        self.model.eval()
+        device = self.model.device
+        return self.model.score_candidates(quads.to(device), side, candidates.to(device)).cpu()
+
     def _check(self, head: int, rel: int, tail: int, step: int) -> tuple[float, float | None]:
         """Score and probability of one fact: the mean score and the smaller probability of its two directions. For a
         former president, the country is a likely answer; for the country, the former president is not."""
@@ -364,7 +378,7 @@ class AnswerEngine:
             candidates = self.candidates(rel, side)  # type: ignore[arg-type]
             own = torch.tensor([answer])
             place = torch.searchsorted(candidates, own)
-            if not bool(among(candidates, [answer]).any()):
+            if not bool(contains(candidates, own)):
                 candidates = torch.cat([candidates[:place], own, candidates[place:]])
             found, probability = self.evaluate(given, rel, side, step, candidates, place)  # type: ignore[arg-type]
             parts.append((float(found), _probability(probability)))

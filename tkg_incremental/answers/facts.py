@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, Side
+from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, Side, query_columns
+from tkg_incremental.ops.keys import pack
 
 
 class Interval(NamedTuple):
@@ -47,8 +49,8 @@ class Marks(NamedTuple):
     """What is known about candidates.
 
     Args:
-        known: ``[n]`` the fact holds.
-        other: ``[n]`` the fact holds at other steps.
+        known: ``[*, n]`` the fact holds.
+        other: ``[*, n]`` the fact holds at other steps.
         is_closed: Whether a fact that holds at other steps is over or has not begun, see :meth:`KnownFacts.is_closed`.
     """
 
@@ -58,12 +60,12 @@ class Marks(NamedTuple):
 
     @property
     def over(self) -> Tensor:
-        """``[n]`` the fact is over or has not begun."""
+        """``[*, n]`` the fact is over or has not begun."""
         return self.other if self.is_closed else torch.zeros_like(self.other)
 
     @property
     def open(self) -> Tensor:
-        """``[n]`` the facts do not say whether it holds."""
+        """``[*, n]`` the facts do not say whether it holds."""
         return ~(self.known | self.over)
 
 
@@ -98,16 +100,46 @@ class FactsOfQuestion(NamedTuple):
 
     def marks(self, candidates: Tensor) -> Marks:
         """What is known about candidates ``[n]``, ascending."""
-        return Marks(among(candidates, list(self.known)), among(candidates, list(self.other)), self.is_closed)
+        marks = marks_of([self], candidates)
+        return Marks(marks.known[0], marks.other[0], self.is_closed)
 
 
-def among(candidates: Tensor, entities: list[int]) -> Tensor:
-    """Which candidates ``[n]``, ascending, are among a few entities."""
-    found, wanted = torch.zeros(len(candidates), dtype=torch.bool), torch.tensor(entities, dtype=torch.long)
+def marks_of(questions: Sequence[FactsOfQuestion], candidates: Tensor) -> Marks:
+    """What is known about the same candidates ``[n]``, ascending, in several questions about one relation,
+    ``[B, n]``."""
+    known, other = (
+        mark(candidates, *_flatten(sets), len(questions))
+        for sets in ([facts.known for facts in questions], [facts.other for facts in questions])
+    )
+    return Marks(known, other, questions[0].is_closed)
+
+
+def _flatten(sets: Sequence[Collection[int]]) -> tuple[Tensor, Tensor]:
+    """Pairs of the number of a set and one of its elements, each ``[m]``."""
+    rows = [row for row, values in enumerate(sets) for _ in values]
+    return torch.tensor(rows, dtype=torch.long), torch.tensor([v for values in sets for v in values], dtype=torch.long)
+
+
+def mark(candidates: Tensor, row: Tensor, entity: Tensor, num_rows: int) -> Tensor:
+    """Which candidates are among the entities of each row, ``[num_rows, n]``.
+
+    Args:
+        candidates: ``[n]``, ascending.
+        row: ``[m]``.
+        entity: ``[m]`` its entity; one that is no candidate counts for nothing.
+        num_rows: Number of rows.
+    """
+    found = torch.zeros(num_rows, len(candidates), dtype=torch.bool)
     if len(candidates):
-        place = torch.searchsorted(candidates, wanted).clamp(max=len(candidates) - 1)
-        found[place[candidates[place] == wanted]] = True
+        place, is_there = find(candidates, entity)
+        found[row[is_there], place[is_there]] = True
     return found
+
+
+def find(candidates: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+    """Where entities ``[m]`` are among the candidates ``[n]``, ascending, and whether they are, each ``[m]``."""
+    place = torch.searchsorted(candidates, entities).clamp(max=len(candidates) - 1)
+    return place, candidates[place] == entities
 
 
 class TensorFacts:
@@ -123,24 +155,34 @@ class TensorFacts:
         self.facts, self.num_steps, self.is_complete = facts.long(), num_steps, is_complete
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
+        self._closed: dict[int, bool] = {}
+        # For each side the facts by given entity and relation, and those two as one number.
+        self._sorted: dict[Side, tuple[Tensor, Tensor]] = {}
 
-    def _interval(self, row: Tensor) -> Interval:
-        first, last = int(row[FIRST]), int(row[LAST])
+    def _interval(self, first: int, last: int) -> Interval:
         return Interval(first, None if last >= self.num_steps - 1 else last)
 
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
-        wanted = torch.tensor([head, rel, tail])
-        return [self._interval(row) for row in self.facts[(self.facts[:, :3] == wanted).all(1)]]
+        return self.answers(head, rel, "tail").get(tail, [])
 
     def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
-        f, found = self.facts, dict[int, list[Interval]]()
-        for row in f[(f[:, REL] == rel) & (f[:, TAIL if side == "head" else HEAD] == given)]:
-            found.setdefault(int(row[HEAD if side == "head" else TAIL]), []).append(self._interval(row))
+        column, answer = query_columns(side)
+        if side not in self._sorted:
+            keys = pack([self.facts[:, column], self.facts[:, REL]], [2**31, 2**31])
+            order = torch.argsort(keys, stable=True)
+            self._sorted[side] = self.facts[order], keys[order]
+        facts, keys = self._sorted[side]
+        found, key = dict[int, list[Interval]](), (given << 31) + rel
+        low, high = torch.searchsorted(keys, torch.tensor([key, key + 1])).tolist()
+        for fact in facts[low:high].tolist():
+            found.setdefault(fact[answer], []).append(self._interval(fact[FIRST], fact[LAST]))
         return found
 
     def is_closed(self, rel: int) -> bool:
-        rows = self.facts[self.facts[:, REL] == rel]
-        return self.is_complete and bool((rows[:, FIRST] < rows[:, LAST]).any())
+        if rel not in self._closed:
+            rows = self.facts[self.facts[:, REL] == rel]
+            self._closed[rel] = self.is_complete and bool((rows[:, FIRST] < rows[:, LAST]).any())
+        return self._closed[rel]
 
     def type_members(self, rel: int, side: Side) -> Tensor:
         if (rel, side) not in self._members:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tkg_incremental.answers.facts import find
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics.functional import hits_at, mean_reciprocal_rank
 from tkg_incremental.models.base import TKGModel
@@ -30,20 +31,22 @@ def typed_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, last_step: i
     facts = timeline.observed.facts
     facts = facts[facts[:, FIRST] <= last_step]
     ranks = []
-    for rel, step in torch.unique(quads[:, [REL, TIME]], dim=0).tolist():
-        asked = quads[(quads[:, REL] == rel) & (quads[:, TIME] == step)]
+    # Quads with the same candidates.
+    kind = quads[:, TIME if any_type else REL]
+    for number in torch.unique(kind).tolist():
+        asked = quads[kind == number]
         for side in SIDES:
             answer = query_columns(side)[1]
-            typed = facts[facts[:, REL] == rel, answer]
-            candidates = torch.unique(timeline.known_entities(step) if any_type else typed)
+            alike = timeline.known_entities(number) if any_type else facts[facts[:, REL] == number, answer]
+            candidates = torch.unique(alike)
             if not len(candidates):
                 ranks.append(torch.full((len(asked),), torch.inf, device=quads.device))
                 continue
-            scores = model.score_all(asked, side, model.candidate_vectors(candidates, step))  # [B, n]
-            place, is_there = _places(candidates, asked[:, answer].contiguous())
+            scores = model.score_candidates(asked, side, candidates)  # [B, n]
+            place, is_there = find(candidates, asked[:, answer].contiguous())
             own = scores.gather(1, place[:, None])
             row, true = timeline.answers(side, "all").expand(asked)
-            column, is_candidate = _places(candidates, true)
+            column, is_candidate = find(candidates, true)
             scores[row[is_candidate], column[is_candidate]] = -torch.inf  # the answer itself, too
             found = 1 + (scores > own).sum(1) + (scores == own).sum(1) / 2
             ranks.append(torch.where(is_there, found, torch.inf))
@@ -75,9 +78,3 @@ def type_constrained(
         ranks = typed_ranks(model, timeline, chosen, last_step, any_type=name == "all")
         found[name] = {"MRR": mean_reciprocal_rank(ranks), **{f"Hits@{k}": hits_at(ranks, k) for k in _HITS}}
     return found
-
-
-def _places(candidates: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
-    """Where entities are among the candidates, and whether they are."""
-    place = torch.searchsorted(candidates, entities).clamp(max=len(candidates) - 1)
-    return place, candidates[place] == entities

@@ -195,6 +195,17 @@ class TKGModel(Encoder):
         """Every query against the same candidate vectors, ``[B, 4] × [n, d] → [B, n]``."""
         return all_scores(self.query_vectors(quads, side), candidates, self.decoder.similarity)
 
+    def score_candidates(self, quads: Tensor, side: Side, entities: Tensor) -> Tensor:
+        """Queries at any steps against the same entities, ``[B, 4] × [n] → [B, n]``."""
+        if self.static_entities:
+            return self.score_all(quads, side, self.candidate_vectors(entities, 0))
+        steps, place = torch.unique(quads[:, TIME], return_inverse=True)
+        scores = quads.new_empty(len(quads), len(entities), dtype=torch.get_default_dtype())
+        for number, step in enumerate(steps.tolist()):
+            rows = (place == number).nonzero().flatten()
+            scores[rows] = self.score_all(quads[rows], side, self.candidate_vectors(entities, step))
+        return scores
+
     @torch.no_grad()
     def score_entities(self, quad: Tensor, side: Side, entities: Tensor) -> Tensor:
         """One query against some entities, ``[1, 4] × [n] → [n]``. Vectors that are rows of a table are not copied."""
