@@ -1,11 +1,6 @@
-import random
-import time
-
-import numpy as np
 import pytest
 
-from tkg_incremental.data import Vocabulary, nearest
-from tkg_incremental.data.nearest import NameSearch, _grams
+from tkg_incremental.data import Vocabulary
 
 NAMES = ["France", "Germany", "West Germany", "Ghana"]
 
@@ -81,40 +76,3 @@ def test_names_with_odd_characters() -> None:
         Vocabulary([]).index("")
     with pytest.raises(KeyError):
         Vocabulary(["", "b"]).index("c")
-
-
-def test_a_hint_among_a_million_names_is_fast() -> None:
-    draw = random.Random(0)
-    syllables = ["ka", "lo", "mi", "ster", "ton", "berg", "an", "vi", "ch", "é", "du", "ra"]
-    names = ["".join(draw.choices(syllables, k=draw.randint(3, 8))) + f" {i}" for i in range(1_000_000)]
-    names[654_321], names[700_000] = "Angela Merkel", "Iran"
-    vocabulary = Vocabulary(names, "entity")
-    start = time.process_time()
-    with pytest.raises(KeyError, match="'Angela Merkel'"):
-        vocabulary.index("Angla Merkle")
-    assert time.process_time() - start < 0.9  # 0.4 s on an idle core; difflib over all names takes 16 s
-    assert vocabulary.nearest("Iarn")[0] == "Iran"
-    assert "Angela Merkel" in vocabulary.nearest("merkel")
-
-
-def test_names_that_differ_in_case_alone() -> None:
-    search = NameSearch(["Ann", "ANN", "ann", "Bob"])
-    assert search.equal("aNN") == [0, 1, 2]
-    assert search.equal("aNN", limit=2) == [0, 1]
-
-
-def test_short_names_are_nearer_than_long_ones_that_contain_them() -> None:
-    """Among more names than are compared one by one, the share of common trigrams decides."""
-    names = [f"{'x' * 40} alexander {number} {'y' * 40}" for number in range(400)] + ["alexandre"]
-    assert NameSearch(names).nearest("alexander", 1) == [400]
-
-
-def test_names_of_one_pattern_are_told_apart_by_what_few_of_them_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most n-grams of such names are in all of them; counting those would take four times as long."""
-    monkeypatch.setattr(nearest, "_HITS", 10_000)
-    search = NameSearch([f"Person {i:05d} of Town {i % 97}" for i in range(20_000)])
-    assert search.nearest(f"Persn 12345 of Town {12345 % 97}", 1) == [12_345]
-    common, rare = (set(_grams(np.frombuffer(text, dtype=np.uint8), 3).tolist()) for text in (b"person", b"12345"))
-    kept = set(search._rarest(np.array(sorted(common | rare)), 3).tolist())
-    assert kept >= rare
-    assert not kept & common

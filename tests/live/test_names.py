@@ -35,3 +35,19 @@ def test_names_without_a_row_of_the_model_are_unknown(store: FactStore) -> None:
     for name in (last, last.upper()):
         with pytest.raises(KeyError, match="no entity is called"):
             store.entities.up_to(store.num_entities - 1).index(name)
+
+
+def test_hints_and_case_in_any_script(store: FactStore) -> None:
+    """Erased names, names with a zero character in them, and two that differ in case."""
+    names, size = store.entities, store.num_entities
+    store.connection.execute("BEGIN")
+    ids = {name: names.add(name) for name in ("a\0b", "Żółć", "Ёлка", "Kim Park", "KIM PARK", "Zoë van Dyke")}
+    store.connection.execute("UPDATE entities SET name = NULL WHERE id = ?", (size - 1,))
+    store.connection.execute("COMMIT")
+    assert [names.index(name) for name in ("żÓŁĆ", "ёЛКА", "a\0b")] == [ids[n] for n in ("Żółć", "Ёлка", "a\0b")]
+    with pytest.raises(KeyError, match="entity 'kim park' is ambiguous: it may be 'KIM PARK', 'Kim Park'"):
+        names.index("kim park")
+    with pytest.raises(KeyError, match="no entity is called 'Zoe van Dike'; the nearest are 'Zoë van Dyke'"):
+        names.index("Zoe van Dike")
+    with pytest.raises(KeyError, match="no entity is called ''.$"):
+        names.index("")

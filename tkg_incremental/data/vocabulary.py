@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from tkg_incremental.data.nearest import NameSearch
+from tkg_incremental.data.nearest import NameSearch, name_error
 
 _LOOKUPS_WITHOUT_IDS = 4
 
@@ -74,16 +74,10 @@ class Vocabulary:
             index = self._alias_ids.get(name)
         if index is not None:
             return index
-        if not exact:
-            found = self._ignoring_case(name)
-            if len(found) == 1:
-                return next(iter(found.values()))
-            if found:
-                meant = ", ".join(map(repr, sorted(found)))
-                raise KeyError(f"{self.kind} {name!r} is ambiguous: it may be {meant}")
-        near = self.nearest(name)
-        hint = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
-        raise KeyError(f"no {self.kind} is called {name!r}{hint}")
+        found = {} if exact else self._ignoring_case(name)
+        if len(found) == 1:
+            return next(iter(found.values()))
+        raise name_error(self.kind, name, list(found), self.nearest(name))
 
     def nearest(self, name: str, count: int = 3) -> list[str]:
         """The names most like ``name``, ignoring case."""
