@@ -1,7 +1,8 @@
 """The tables of the zoo in `docs/models.md`: `python examples/zoo_page.py` writes them from `results/zoo/runs.csv` and
 `results/zoo/matrix.csv`.
 
-`python examples/zoo_page.py RUN --seconds S` first adds a run of `tkg-incremental train`, with its CPU seconds.
+`python examples/zoo_page.py RUN --seconds S` first adds a run of `tkg-incremental train`, with its CPU seconds; with
+`--matrix` as a cell of the matrix, in the place of an earlier one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ PAGE = REPOSITORY / "docs" / "models.md"
 JOINT = ("MRR", "Hits@1", "Hits@3", "Hits@10")
 INCREMENTAL = ("C@10", "A@10", "A@10 all steps", "DF@10", "RRD", "BWT")
 COLUMNS = ("dataset", "model", "strategy", "seed", "commit", "settings", *JOINT, *INCREMENTAL, "seconds", "command")
+CELL = ("dataset", "model", "strategy")
+CELL_COLUMNS = (*CELL, "seed", "commit", "C@10", "A@10", "DF@10", "RRD", "BWT", "seconds", "command")
 REGION = re.compile(r"(<!-- (zoo|incremental|matrix \w+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 EXCLUDED = "ended facts excluded"
 STRATEGIES = ("FT", "TR", "TIE", "Supersede")
@@ -77,6 +80,15 @@ def add(run: dict[str, Any], results: Path = RESULTS) -> None:
         if is_new:
             writer.writeheader()
         writer.writerow(run)
+
+
+def add_cell(run: dict[str, Any], results: Path = RESULTS) -> None:
+    """Writes a cell of the matrix in the place of an earlier one."""
+    others = [cell for cell in read("matrix.csv", results) if any(cell[name] != run[name] for name in CELL)]
+    with (results / "matrix.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, CELL_COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*others, run])
 
 
 def read(name: str, results: Path = RESULTS) -> list[dict[str, str]]:
@@ -143,9 +155,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", nargs="?", type=Path, help="folder of a run to add")
     parser.add_argument("--seconds", type=float, default=float("nan"), help="CPU seconds of the run")
+    parser.add_argument("--matrix", action="store_true", help="the run is a cell of the matrix")
     options = parser.parse_args()
     if options.run is not None:
-        add(read_run(options.run, options.seconds))
+        (add_cell if options.matrix else add)(read_run(options.run, options.seconds))
     PAGE.write_text(fill(), encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tkg_incremental import LiveGraph
+from tkg_incremental.data import TimeAxis
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -40,3 +41,16 @@ def test_aliases_of_the_demo(tmp_path: Path) -> None:
     with LiveGraph.create(tmp_path / "graph", tmp_path / "leaders.csv", unit="year", aliases=aliases) as graph:
         store = graph.folder.store
         assert store.entities.find("USA") == store.entities.find("United States") is not None
+
+
+def test_intervals_of_years() -> None:
+    interval = runpy.run_path(str(EXAMPLES / "timeplex.py"))["interval"]
+    axis = TimeAxis.from_instants([1990, 1995, 2000, 2003])
+    for years, steps in (
+        ((1990, 2000), (0, 2)),
+        ((1995, None), (1, 3)),
+        ((None, 1995), (0, 1)),
+        ((2000, 1995), (2, 2)),
+        ((None, -1), (0, 0)),
+    ):
+        assert interval((7, 8, 9, *years), axis) == (7, 8, 9, *steps)

@@ -10,11 +10,13 @@ REPOSITORY = Path(__file__).parents[2]
 sys.path.append(str(REPOSITORY / "examples"))  # the examples are scripts, not a package
 
 from zoo_page import (  # noqa: E402
+    CELL_COLUMNS,
     COLUMNS,
     INCREMENTAL,
     PAGE,
     STRATEGIES,
     add,
+    add_cell,
     fill,
     incremental_table,
     matrix_table,
@@ -61,6 +63,13 @@ def test_a_matrix(tmp_path: Path) -> None:
         ["| HyTE", "Supersede", "1"],
     ]
     assert rows[0].endswith("| −4 | 5 | 6 |")
+
+
+def test_a_cell_replaces_an_earlier_one(tmp_path: Path) -> None:
+    (tmp_path / "matrix.csv").write_text(",".join(CELL_COLUMNS) + "\n")
+    for model, seconds in (("DE", 1), ("HyTE", 2), ("DE", 3)):
+        add_cell(dict.fromkeys(COLUMNS, "0") | {"model": model, "seconds": seconds}, tmp_path)
+    assert [(cell["model"], cell["seconds"]) for cell in read("matrix.csv", tmp_path)] == [("HyTE", "2"), ("DE", "3")]
 
 
 def folder_of(tmp_path: Path, excluded: bool = False, **metrics: object) -> Path:

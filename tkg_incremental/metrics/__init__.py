@@ -15,6 +15,7 @@ from tkg_incremental.metrics.functional import (
     omega_old,
     reciprocal_rank_difference,
 )
+from tkg_incremental.metrics.interval_ranks import interval_ranks
 from tkg_incremental.metrics.step_ranks import StepRanks
 from tkg_incremental.metrics.time_queries import ae_iou, predicted_intervals, time_prediction, time_ranks
 
@@ -29,6 +30,7 @@ __all__ = classes = [
     "forgetting",
     "forward_transfer",
     "hits_at",
+    "interval_ranks",
     "mean_rank",
     "mean_reciprocal_rank",
     "omega_new",
