@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,15 @@ from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.models.encoding import EncodedBatch
 from tkg_incremental.models.tables import RowSource
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
+from tkg_incremental.ops.ranking import Answers as RankedAnswers
+from tkg_incremental.ops.ranking import count_in_parts
 from tkg_incremental.ops.scores import all_scores, sampled_scores
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's from Python 3.11 on
 
     from tkg_incremental.answers import Answer, AnswerEngine, TimelinePoint
+    from tkg_incremental.communicator import Communicator
     from tkg_incremental.datasets.base import TKGDataset
 
 # Queries with fewer candidates are scored by one thread.
@@ -207,6 +210,20 @@ class TKGModel(Encoder):
         index = torch.cat([entities, padding]).view(parts, -1)
         query = self.query_vectors(quad, side).expand(parts, -1).contiguous()
         return sampled_scores(query, table, index, self.decoder.similarity).flatten()[: len(entities)]
+
+    def rank_counter(
+        self, known: Tensor, step: int, communicator: Communicator
+    ) -> Callable[[Sequence[RankedAnswers]], list[Tensor]]:
+        """A function that counts the ranks of sets of answers, as :func:`~tkg_incremental.ops.ranking.count_ranks`
+        does, with the same results on all processes.
+
+        Args:
+            known: ``[n]`` the candidates; an answer's column is its position among them.
+            step: The step whose vectors the candidates have.
+            communicator: Connects the processes that share the work.
+        """
+        candidates, similarity = self.candidate_vectors(known, step), self.decoder.similarity
+        return lambda sets: count_in_parts(sets, candidates, similarity, communicator)
 
     # Answers -------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
-from tkg_incremental.distributed.checks import check_distributed, rank_counter
+from tkg_incremental.distributed.checks import check_distributed
 from tkg_incremental.loader import CandidatePool, NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
@@ -85,7 +85,7 @@ class IncrementalTrainer:
         strategy + self.settings.learning.regularizers()  # raises an error if names of losses are not unique
         self.base_seed = seed if self.settings.base.seed is None else self.settings.base.seed
         self.evaluator = evaluator or Evaluator(self.timeline)
-        self.evaluator.communicator, self.evaluator.count = communicator, rank_counter(model)
+        self.evaluator.communicator = communicator
         self.validator = self._validator(self.timeline)
         self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
         self.generator = make_generator(self.base_seed, "base model", device=place)
@@ -271,9 +271,7 @@ class IncrementalTrainer:
 
     def _validator(self, timeline: Timeline) -> Evaluator:
         options = {name: getattr(self.evaluator, name) for name in ("window", "exclude_ended")}
-        evaluator = Evaluator(timeline, "val", **options, communicator=self.communicator)
-        evaluator.count = rank_counter(self.model)
-        return evaluator
+        return Evaluator(timeline, "val", **options, communicator=self.communicator)
 
     def _sampler_at(self, time: int) -> NegativeSampler:
         """The warm-up and the step draw from the same pool."""
