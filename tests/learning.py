@@ -90,9 +90,9 @@ class Lesson:
     def losses(self, terms: Sequence[Term], batch: TKGBatch) -> Losses:
         """The losses of all terms by name."""
         encoded = self.model.encode(batch, self.timeline)
-        self.context.batch = encoded
+        self.context.terms = encoded
         losses: Losses = {}
-        for term, part in zip(terms, encoded.terms, strict=True):
+        for term, part in zip(terms, encoded, strict=True):
             if term.view is None or part is not None:
                 losses |= term.losses(part, self.context)
         return losses

@@ -17,7 +17,7 @@ from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import ZOO, TKGModel
 from tkg_incremental.models.batch_vectors import ends_of, pair_keys, table_of_pairs, table_of_pool
-from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm
+from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import compare
 from tkg_incremental.registry import make_model
@@ -55,7 +55,7 @@ def losses_of(
     batch = model.encode(TKGBatch(parts, sampler.pool), LINE)
     context = TrainingContext(LINE, TIME, model, previous.frozen_copy(), batch)
     losses: Losses = {}
-    for term, part in zip(terms, batch.terms, strict=True):
+    for term, part in zip(terms, batch, strict=True):
         losses |= term.losses(part, context)
     return losses, model
 
@@ -129,8 +129,8 @@ def test_sparse_gradients(name: str, stride: int, monkeypatch: pytest.MonkeyPatc
         batch = model.encode(TKGBatch(terms, sampler.pool), LINE)
         context = TrainingContext(LINE, TIME, model, model, batch)
         losses = {
-            **CrossEntropy(negatives=50).losses(batch.terms[0], context),
-            **DeletedFacts().losses(batch.terms[1], context),
+            **CrossEntropy(negatives=50).losses(batch[0], context),
+            **DeletedFacts().losses(batch[1], context),
         }
         sum(losses.values()).backward()  # type: ignore[union-attr]
         gradient = model.get_parameter("entity_vectors").grad
@@ -156,7 +156,7 @@ def test_scores_of_any_quads(
     terms = [CrossEntropy(negatives=negatives, shared=shared), DeletedFacts()]
     batch = lesson.batch(terms, [quads, quads[::2]])
     encoded = lesson.model.encode(batch, timeline)
-    for part, wanted in zip(encoded.terms, (quads, quads[::2]), strict=True):
+    for part, wanted in zip(encoded, (quads, quads[::2]), strict=True):
         assert isinstance(part, EncodedTerm)
         assert part.model is lesson.model
         torch.testing.assert_close(part.scores(), lesson.model(wanted))
@@ -165,7 +165,7 @@ def test_scores_of_any_quads(
         torch.testing.assert_close(head, lesson.model.entity(wanted[:, 0], wanted[:, 3]))
         torch.testing.assert_close(tail, lesson.model.entity(wanted[:, 2], wanted[:, 3]))
         torch.testing.assert_close(part.relation, lesson.model.relation(wanted[:, 1], wanted[:, 3]))
-    first = encoded.terms[0]
+    first = encoded[0]
     assert first is not None
     assert_same_gradients(lesson.model, first.scores().square().sum(), lesson.model(quads).square().sum())
 
@@ -199,7 +199,7 @@ def test_logits_of_all_models(name: str, together: bool, stride: int, shared: bo
     quads = quads[torch.argsort(quads[:, 3], stable=True)]
     sampler = NegativeSampler(LINE, CandidatePool(LINE, stride))
     drawn = sampler.draw(quads, 30, torch.Generator().manual_seed(0), shared)
-    (term,) = model.encode(TKGBatch([TermBatch(quads, drawn)], sampler.pool), LINE).terms
+    (term,) = model.encode(TKGBatch([TermBatch(quads, drawn)], sampler.pool), LINE)
     assert term is not None
     logits, wanted = term.logits(), both_logits(model, quads, drawn)
     torch.testing.assert_close(logits, wanted)
@@ -219,8 +219,7 @@ def test_terms_without_quads(drawn: tuple[Timeline, TimelineOracle], name: str, 
     terms: list[Term] = [CrossEntropy(negatives=3), DeletedFacts(), CrossEntropy(negatives=3)]
     batch = lesson.batch(terms, [None, to_tensor(oracle.train), None])
     encoded = lesson.model.encode(batch, timeline)
-    assert isinstance(encoded, EncodedBatch)
-    assert [part is None for part in encoded.terms] == [True, False, True]
+    assert [part is None for part in encoded] == [True, False, True]
 
 
 def test_replay_takes_the_vectors_of_a_frozen_model_once(monkeypatch: pytest.MonkeyPatch) -> None:

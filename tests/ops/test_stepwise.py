@@ -40,7 +40,7 @@ def loss_and_gradients(model: TKGModel, terms: list[TermBatch], pool: CandidateP
     model.zero_grad()
     encoded = model.encode(TKGBatch(terms, pool), LINE)
     losses = []
-    for term in encoded.terms:
+    for term in encoded:
         assert term is not None
         losses.append(cross_entropy(term, 0.01) + term.scores().sigmoid().sum())
     loss = torch.stack(losses).sum()
@@ -97,7 +97,7 @@ def test_same_bits_with_any_number_of_threads(name: str, one_vs_all: bool) -> No
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            encoded = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms[0]
+            encoded = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE)[0]
             assert encoded is not None
             scores = encoded.one_vs_all_loss() if one_vs_all else encoded.logits()
             table = model.get_parameter("entity_vectors")
@@ -127,7 +127,7 @@ def test_one_vs_all_with_more_entities_than_a_tile_and_more_quads_than_a_group(n
     for kernels in (native._KERNELS, None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(native, "_KERNELS", kernels)
-            (term,) = model.encode(batch, line).terms
+            (term,) = model.encode(batch, line)
             assert term is not None
             found.append(torch.autograd.grad(term.one_vs_all_loss(0.5), list(model.parameters())))
     for mine, theirs in zip(*found, strict=True):
@@ -137,14 +137,14 @@ def test_one_vs_all_with_more_entities_than_a_tile_and_more_quads_than_a_group(n
 def test_a_use_without_gradient_changes_nothing() -> None:
     model, sampler = make("HyTE"), NegativeSampler(LINE)
     drawn = sampler.draw(QUADS, 4, torch.Generator().manual_seed(0))
-    first, second = model.encode(TKGBatch([TermBatch(QUADS, drawn)] * 2, sampler.pool), LINE).terms
+    first, second = model.encode(TKGBatch([TermBatch(QUADS, drawn)] * 2, sampler.pool), LINE)
     assert first is not None
     assert second is not None
     first.logits()  # hands the tables on, and is not part of the loss
     second.logits().sum().backward()
     found = model.get_parameter("entity_vectors").grad
     model.zero_grad()
-    (alone,) = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms
+    (alone,) = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE)
     assert alone is not None
     alone.logits().sum().backward()
     torch.testing.assert_close(found, model.get_parameter("entity_vectors").grad)

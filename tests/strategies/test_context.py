@@ -34,9 +34,9 @@ def test_logits_of_the_previous_model(name: str, stride: int, shared: bool) -> N
     lesson, term = Lesson(timeline, 2, name, stride=stride), Replay(negatives=9, shared=shared)
     batch = lesson.batch([term], [to_tensor(train)])
     encoded = lesson.model.encode(batch, timeline)
-    lesson.context.batch = encoded
-    assert encoded.terms[0] is not None
-    found = lesson.context.previous_logits(encoded.terms[0])
+    lesson.context.terms = encoded
+    assert encoded[0] is not None
+    found = lesson.context.previous_logits(encoded[0])
     assert not found.requires_grad
     for row, draw in zip(found, draws_of(next(iter(batch))), strict=True):
         assert row[row.isfinite()].tolist() == pytest.approx(plain_logits(lesson.previous, draw).tolist())
@@ -60,8 +60,8 @@ def test_the_previous_model_drops_nothing() -> None:
     lesson.previous.decoder = Dropout(lesson.previous.decoder, 0.9)
     lesson.previous.train()
     encoded = lesson.model.encode(lesson.batch([term], [to_tensor(train)]), timeline)
-    lesson.context.batch = encoded
-    assert encoded.terms[0] is not None
-    one, other = (lesson.context.previous_logits(encoded.terms[0]) for _ in range(2))
+    lesson.context.terms = encoded
+    assert encoded[0] is not None
+    one, other = (lesson.context.previous_logits(encoded[0]) for _ in range(2))
     assert torch.equal(one, other)
     assert lesson.previous.training  # as it was

@@ -158,7 +158,7 @@ def test_queries_without_negatives_have_no_loss() -> None:
 def test_the_sum_over_queries(chain: Timeline) -> None:
     lesson = Lesson(chain, 1)
     batch = lesson.batch([CrossEntropy(negatives=3)], [chain.observed.quads()])
-    encoded = lesson.model.encode(batch, chain).terms[0]
+    encoded = lesson.model.encode(batch, chain)[0]
     assert encoded is not None
     wanted = lesson.losses([CrossEntropy(negatives=3)], batch)["CE"]
     assert cross_entropy(encoded).item() == pytest.approx(2 * wanted.item())

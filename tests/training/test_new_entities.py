@@ -74,7 +74,7 @@ def test_current_facts_against_new_entities(drawn: Drawn, name: str, stride: int
             total += math.log1p(sum(math.exp(score(with_answer(quad, side, e)) - score(quad)) for e in wrong))
     entities = torch.tensor(sorted(new))
     part = new_entities._against_new(to_tensor(quads), entities, lesson.sampler, lesson.generator, 100)
-    (encoded,) = lesson.model.encode(TKGBatch([part], lesson.pool), timeline).terms
+    (encoded,) = lesson.model.encode(TKGBatch([part], lesson.pool), timeline)
     assert encoded is not None
     assert cross_entropy(encoded).item() == pytest.approx(total)
 

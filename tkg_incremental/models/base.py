@@ -18,7 +18,7 @@ from tkg_incremental.loader.batch import TKGBatch
 from tkg_incremental.models.batch_vectors import ends_of
 from tkg_incremental.models.decoder import Decoder
 from tkg_incremental.models.encoder import Encoder
-from tkg_incremental.models.encoding import EncodedBatch
+from tkg_incremental.models.encoding import EncodedTerm, encode_terms
 from tkg_incremental.models.tables import RowSource
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
 from tkg_incremental.ops.ranking import Answers as RankedAnswers
@@ -101,9 +101,9 @@ class TKGModel(Encoder):
 
     # Training ------------------------------------------------------------------------------------------
 
-    def encode(self, batch: TKGBatch, timeline: Timeline) -> EncodedBatch:
-        """The vectors of all entities of a batch, each (entity, time) pair once."""
-        return EncodedBatch(self, batch, timeline)
+    def encode(self, batch: TKGBatch, timeline: Timeline) -> list[EncodedTerm | None]:
+        """What each term of a batch learns from. Every (entity, time) pair of the batch is encoded once."""
+        return encode_terms(self, batch, timeline)
 
     def encode_pool(self, entities: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
         """Vectors of the first ``sizes[i]`` entities at ``steps[i]``, and where each step begins among them. A frozen

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tkg_incremental.models.tables import EmbeddingTables
 from tkg_incremental.ops import native
-from tkg_incremental.ops.stepwise import Formula, StepTables
+from tkg_incremental.ops.stepwise import StepTables
 
 
 class Encoder(EmbeddingTables):
@@ -26,7 +26,7 @@ class Encoder(EmbeddingTables):
     static_entities = False
     #: Whether the entities of a batch may be encoded together, on a large graph by :meth:`subset`.
     encodes_together = True
-    #: The entity tables of :meth:`formula`; none if there is no kernel in C for the vectors of entities.
+    #: The entity tables of :meth:`step_tables`; none if there is no kernel in C for the vectors of entities.
     formula_tables: tuple[str, ...] = ()
     #: Power of the moduli in the nuclear norm and in the temporal smoothness.
     penalty_power = 3
@@ -62,7 +62,7 @@ class Encoder(EmbeddingTables):
             return vectors if len(sizes) == 1 else torch.cat([vectors[:size] for size in sizes])
         if self.formula_tables and native.takes(*map(self.get_parameter, self.formula_tables)):
             tables, order = self._tables_of_known(order, sizes)
-            return StepTables(self.formula(torch.tensor(steps)), tables).encode_known(order, sizes)
+            return self.step_tables(torch.tensor(steps), tables).encode_known(order, sizes)
         return self.encode_steps(order, steps, sizes)
 
     def encode_steps(self, order: Tensor, steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
@@ -71,8 +71,8 @@ class Encoder(EmbeddingTables):
         time = torch.tensor(steps, device=order.device).repeat_interleave(torch.tensor(sizes, device=order.device))
         return self.entity(index, time)
 
-    def formula(self, steps: Tensor) -> Formula:
-        """How the kernels compute the vectors of entities at steps ``[S]`` from :attr:`formula_tables`."""
+    def step_tables(self, steps: Tensor, tables: Sequence[Tensor]) -> StepTables:
+        """The vectors of entities at steps ``[S]`` for the kernels, from rows of the :attr:`formula_tables`."""
         raise NotImplementedError
 
     def _tables_of_known(self, order: Tensor, sizes: Sequence[int]) -> tuple[list[Tensor], Tensor]:

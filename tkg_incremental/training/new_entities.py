@@ -109,7 +109,7 @@ def warm_up(
                 own = TermBatch(facts[index], sampler.draw(facts[index], 500, generator))
                 others = _against_new(current, entities, sampler, generator, batch_size)
                 encoded = learner.encode(TKGBatch([own, others], sampler.pool), timeline)
-                loss = sum(cross_entropy(term, 1 / len(term.quads)) for term in encoded.terms if term is not None)
+                loss = sum(cross_entropy(term, 1 / len(term.quads)) for term in encoded if term is not None)
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[union-attr]
                 optimizer.step()
