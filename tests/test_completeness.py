@@ -16,7 +16,7 @@ EVERYTHING = [(package, name) for package in PACKAGES for name in package.__all_
 # A paper, a formula, or another class of the package that cites one.
 CITATION = re.compile(r"<https?://|:math:|\.\. math::|:(?:class|func):`~?tkg_incremental\.")
 # Base classes, options and views, which select quads and compute nothing.
-BASES = {"Answer", "Decoder", "EmbeddingTables", "Encoder", "ReplayOptions", "Strategy", "Term", "TrainingContext"}
+BASES = {"Answer", "Decoder", "Encoder", "ReplayOptions", "Strategy", "Term", "TrainingContext"}
 
 
 def is_view(item: object) -> bool:

@@ -20,7 +20,7 @@ from tkg_incremental.communicator import Communicator
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.distributed import DistributedCommunicator, LostProcessError, shard_entities
 from tkg_incremental.distributed.shards import Lookup, Shards
-from tkg_incremental.loader import CandidatePool, NegativeSampler
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.ops import ranking
@@ -287,7 +287,7 @@ def sharded(communicator: Communicator) -> dict[str, Any]:
             timeline.base_step,
             strategy,
             LearningSettings(batch_size=160, lr=0.01),
-            NegativeSampler(timeline, CandidatePool(timeline, stride)),
+            NegativeSampler(timeline, stride),
             torch.Generator().manual_seed(0),
             lambda: 0.0,
             communicator,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler, TermBatch, TKGBatch
+from tkg_incremental.loader import Candidates, NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import ZOO, TKGModel
 from tkg_incremental.models.batch_vectors import ends_of, pair_keys, table_of_pairs, table_of_pool
 from tkg_incremental.models.encoding import EncodedTerm
@@ -42,7 +42,7 @@ def losses_of(
 ) -> tuple[Losses, TKGModel]:
     model, previous = (make_model(name, DATASET, 8, seed=seed).to(dtype) for seed in range(2))
     model.encodes_together = together
-    generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, CandidatePool(LINE, stride))
+    generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, stride)
     parts = []
     for term in terms:
         quads = None if term.view is None else term.view.select(LINE, TIME, generator)
@@ -52,7 +52,7 @@ def losses_of(
             parts.append(TermBatch(quads, term.draw(quads, sampler, generator)))
         else:
             parts.append(None)
-    batch = model.encode(TKGBatch(parts, sampler.pool), LINE)
+    batch = model.encode(TKGBatch(parts, sampler), LINE)
     context = TrainingContext(LINE, TIME, model, previous.frozen_copy(), batch)
     losses: Losses = {}
     for term, part in zip(terms, batch, strict=True):
@@ -118,15 +118,15 @@ def test_a_few_of_many_are_encoded_as_pairs(name: str, calls: list[int]) -> None
 @pytest.mark.parametrize("stride", [1, 5])
 @pytest.mark.parametrize("name", ["DE", "HyTE", "Static"])
 def test_sparse_gradients(name: str, stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tkg_incremental.models.tables._SPARSE_SHARE", 1)
+    monkeypatch.setattr("tkg_incremental.models.encoder._SPARSE_SHARE", 1)
     found = []
     for sparse in (True, False):
         model = make_model(name, DATASET, 8).double()
         model.sparse_gradients = sparse
-        generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, CandidatePool(LINE, stride))
+        generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, stride)
         quads = LINE.observed.added(TIME)[:3]
         terms = [TermBatch(quads, sampler.draw(quads, 50, generator)), TermBatch(quads[:2])]
-        batch = model.encode(TKGBatch(terms, sampler.pool), LINE)
+        batch = model.encode(TKGBatch(terms, sampler), LINE)
         context = TrainingContext(LINE, TIME, model, model, batch)
         losses = {
             **CrossEntropy(negatives=50).losses(batch[0], context),
@@ -197,9 +197,9 @@ def test_logits_of_all_models(name: str, together: bool, stride: int, shared: bo
     model.encodes_together &= together
     quads = LINE.observed.between(3, 6).sample(12, torch.Generator().manual_seed(0))
     quads = quads[torch.argsort(quads[:, 3], stable=True)]
-    sampler = NegativeSampler(LINE, CandidatePool(LINE, stride))
+    sampler = NegativeSampler(LINE, stride)
     drawn = sampler.draw(quads, 30, torch.Generator().manual_seed(0), shared)
-    (term,) = model.encode(TKGBatch([TermBatch(quads, drawn)], sampler.pool), LINE)
+    (term,) = model.encode(TKGBatch([TermBatch(quads, drawn)], sampler), LINE)
     assert term is not None
     logits, wanted = term.logits(), both_logits(model, quads, drawn)
     torch.testing.assert_close(logits, wanted)
@@ -245,7 +245,7 @@ def test_tables() -> None:
     vectors = torch.arange(8.0)[:, None]
     _, find = table_of_pairs(vectors, torch.tensor([1, 4, 5, 9]), 4)
     assert find(torch.tensor([[1, 0], [2, 2]]), torch.tensor([1, 1])).tolist() == [[2, 0], [3, 3]]
-    pool = CandidatePool(make_timeline([(0, 0, 2, 0)], num_entities=4, num_relations=1, num_steps=2), 2)
+    pool = NegativeSampler(make_timeline([(0, 0, 2, 0)], num_entities=4, num_relations=1, num_steps=2), 2)
     _, find = table_of_pool(vectors, torch.tensor([0, 5]), pool.position)
     assert pool.entities.tolist() == [0, 1]
     assert find(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])).tolist() == [[0, 1], [6, 5]]

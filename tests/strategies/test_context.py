@@ -8,7 +8,6 @@ from oracles import TimelineOracle
 from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Timeline
-from tkg_incremental.models.decoders import Dropout
 from tkg_incremental.strategies import Replay, TrainingContext
 from tkg_incremental.strategies.context import is_known_before
 
@@ -57,7 +56,7 @@ def test_the_previous_model_drops_nothing() -> None:
     train = [(e, 0, (e + t) % 6, t) for t in range(3) for e in range(5)]
     timeline = make_timeline(train, num_entities=6, num_relations=1, num_steps=3)
     lesson, term = Lesson(timeline, 2), Replay(negatives=9)
-    lesson.previous.decoder = Dropout(lesson.previous.decoder, 0.9)
+    lesson.previous.decoder.dropout = 0.9
     lesson.previous.train()
     encoded = lesson.model.encode(lesson.batch([term], [to_tensor(train)]), timeline)
     lesson.context.terms = encoded

@@ -90,7 +90,7 @@ def test_cross_entropy_with_sampled_negatives(
     draws = draws_of(next(iter(batch)))
     assert sorted(draw.row for draw in draws) == sorted(quads * 2)
     for draw in draws:
-        members = line.known_entities(draw.row[3]) & set(lesson.pool.entities.tolist())
+        members = line.known_entities(draw.row[3]) & set(lesson.sampler.entities.tolist())
         assert set(draw.negatives) <= members - line.answers(draw.side, "train", draw.row)
     losses = lesson.losses([term], batch)
     assert {key: loss.item() for key, loss in losses.items()} == {

@@ -14,7 +14,7 @@ from tkg_incremental.distributed.communicator import DistributedCommunicator
 from tkg_incremental.distributed.sharded_counting import count_sharded
 from tkg_incremental.distributed.shards import Lookup, Shards
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.tables import Axis, RowSource
+from tkg_incremental.models.encoder import Axis, RowSource
 from tkg_incremental.ops.ranking import Answers
 from tkg_incremental.optim.touched_rows import TouchedRows
 

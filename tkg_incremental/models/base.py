@@ -16,10 +16,9 @@ from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TKGBatch
 from tkg_incremental.models.batch_vectors import ends_of
-from tkg_incremental.models.decoder import Decoder
-from tkg_incremental.models.encoder import Encoder
+from tkg_incremental.models.decoders import Decoder
+from tkg_incremental.models.encoder import Encoder, RowSource
 from tkg_incremental.models.encoding import EncodedTerm, encode_terms
-from tkg_incremental.models.tables import RowSource
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
 from tkg_incremental.ops.ranking import Answers as RankedAnswers
 from tkg_incremental.ops.ranking import count_in_parts
@@ -79,8 +78,7 @@ class TKGModel(Encoder):
     ) -> None:
         super().__init__(num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
         if decoder.reads_halves and (hidden_channels < 2 or hidden_channels % 2):
-            name = type(decoder).__name__
-            raise ValueError(f"hidden_channels must be even and at least 2 with {name} (got {hidden_channels})")
+            raise ValueError(f"hidden_channels must be even and at least 2 with {decoder.name} (got {hidden_channels})")
         self.decoder, self.reciprocal = decoder, reciprocal
         self.__dict__.setdefault("options", {})
         #: Names and times, for :meth:`query`.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TermBatch, TKGBatch
-from tkg_incremental.loader.pool import CandidatePool
+from tkg_incremental.loader.negatives import NegativeSampler
 from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
 from tkg_incremental.ops.answers import REL, SIDES, TIME
 from tkg_incremental.ops.one_vs_all import Group, one_vs_all_loss
@@ -58,9 +58,9 @@ class EncodedTerm:
         return self._vectors.model
 
     @property
-    def pool(self) -> CandidatePool:
-        """The entities that candidates are drawn from."""
-        return self._vectors.batch.pool
+    def sampler(self) -> NegativeSampler:
+        """Drew the candidates."""
+        return self._vectors.batch.sampler
 
     @cached_property
     def ends(self) -> tuple[Tensor, Tensor]:

@@ -75,7 +75,7 @@ class StepwiseVectors:
     @cached_property
     def _entities(self) -> Tensor | None:
         """``[n]`` the entities whose rows are looked up, ascending; :obj:`None` if the kernels use the whole tables."""
-        pool, model = self._batch.pool, self._model
+        pool, model = self._batch.sampler, self._model
         known = pool.entities[: int(pool.num_known[self._steps].max())]
         if pool.has_all and model.uses_whole_tables(pool.entities, [len(known)]):
             return None

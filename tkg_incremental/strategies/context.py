@@ -11,8 +11,8 @@ from torch import Tensor
 from tkg_incremental.data import Timeline
 from tkg_incremental.loader.batch import TermBatch, TKGBatch
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.models.encoder import Axis
 from tkg_incremental.models.encoding import EncodedTerm
-from tkg_incremental.models.tables import Axis
 
 
 @dataclass
@@ -36,7 +36,7 @@ class TrainingContext:
     @torch.no_grad()
     def previous_logits(self, encoded: EncodedTerm) -> Tensor:
         """The previous model's scores for the same quads and candidates, ``[2B, 1 + K]``."""
-        batch = TKGBatch([TermBatch(encoded.quads, encoded.candidates)], encoded.pool)
+        batch = TKGBatch([TermBatch(encoded.quads, encoded.candidates)], encoded.sampler)
         # The previous model may share modules with the model that learns, e.g. dropout, which must be inactive here.
         modes = [(module, module.training) for module in self.previous.modules()]
         self.previous.eval()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.distributed.checks import check_distributed
-from tkg_incremental.loader import CandidatePool, NegativeSampler
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import can_save, save_model
@@ -278,8 +278,7 @@ class IncrementalTrainer:
         if self._sampler is None or self._sampler[0] != time:
             seed = derive_seed(self.seed, "negatives")
             timeline = self._timeline_at(time)
-            pool = CandidatePool.draw(timeline, time, self.settings.negative_pool, seed)
-            self._sampler = time, NegativeSampler(timeline, pool)
+            self._sampler = time, NegativeSampler.with_pool(timeline, time, self.settings.negative_pool, seed)
         return self._sampler[1]
 
     def _timeline_at(self, time: int) -> Timeline:
