@@ -23,7 +23,6 @@ from tkg_incremental import IncrementalTrainer, LearningSettings, datasets
 from tkg_incremental.communicator import Communicator
 from tkg_incremental.data import TimeAxis, Timeline
 from tkg_incremental.distributed import connect, shard_entities
-from tkg_incremental.distributed.checks import rank_counter
 from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE
@@ -112,7 +111,7 @@ def sharded(communicator: Communicator, entities: int, hidden_channels: int, neg
     begin = time.perf_counter()
     losses.append(learner._train())
     seconds = time.perf_counter() - begin
-    evaluator = Evaluator(line, communicator=communicator, count=rank_counter(model))
+    evaluator = Evaluator(line, communicator=communicator)
     begin = time.perf_counter()
     ranks = evaluator.rank(model, step)
     ranking = time.perf_counter() - begin

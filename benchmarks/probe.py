@@ -132,6 +132,7 @@ def ranking(queries: int, candidates: int, hidden_channels: int) -> Answers:
 
     from benchmarks import memory
     from tkg_incremental.ops.memory import keep_freed_memory
+    from tkg_incremental.ops.ranking import Answers as Ranked
     from tkg_incremental.ops.ranking import count_ranks
 
     generator = torch.Generator().manual_seed(0)
@@ -141,7 +142,7 @@ def ranking(queries: int, candidates: int, hidden_channels: int) -> Answers:
     nothing = torch.empty(0, dtype=torch.long)
 
     def rank(count: int = queries) -> None:
-        count_ranks(query[:count], table, torch.arange(count), answer[:count], (nothing, nothing), "dot")
+        count_ranks(Ranked(query[:count], torch.arange(count), answer[:count], (nothing, nothing)), table, "dot")
 
     rank(1)  # compiles and loads what is needed on first use
     memory.trim()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data import Timeline
-from tkg_incremental.loader import CandidatePool, NegativeSampler, TermBatch, TKGBatch
+from tkg_incremental.loader import NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import DE, HyTE, Static, TKGModel
 from tkg_incremental.ops.answers import TIME
 from tkg_incremental.strategies import Losses, Term, TrainingContext
@@ -65,8 +65,7 @@ class Lesson:
     ) -> None:
         previous, self.model = (model_for(timeline, name, seed + i) for i in range(2))
         self.model.encodes_together = previous.encodes_together = together
-        self.pool = CandidatePool(timeline, stride, seed % min(stride, timeline.num_entities))
-        self.sampler = NegativeSampler(timeline, self.pool)
+        self.sampler = NegativeSampler(timeline, stride, seed % min(stride, timeline.num_entities))
         self.generator = torch.Generator().manual_seed(seed)
         self.context = TrainingContext(timeline, time, self.model, previous.frozen_copy())
 
@@ -85,14 +84,14 @@ class Lesson:
 
     def batch(self, terms: Sequence[Term], quads: Sequence[Tensor | None]) -> TKGBatch:
         parts = [None if some is None else self.draw(term, some) for term, some in zip(terms, quads, strict=True)]
-        return TKGBatch(parts, self.pool)
+        return TKGBatch(parts, self.sampler)
 
     def losses(self, terms: Sequence[Term], batch: TKGBatch) -> Losses:
         """The losses of all terms by name."""
         encoded = self.model.encode(batch, self.timeline)
-        self.context.batch = encoded
+        self.context.terms = encoded
         losses: Losses = {}
-        for term, part in zip(terms, encoded.terms, strict=True):
+        for term, part in zip(terms, encoded, strict=True):
             if term.view is None or part is not None:
                 losses |= term.losses(part, self.context)
         return losses

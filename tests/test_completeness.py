@@ -16,12 +16,23 @@ EVERYTHING = [(package, name) for package in PACKAGES for name in package.__all_
 # A paper, a formula, or another class of the package that cites one.
 CITATION = re.compile(r"<https?://|:math:|\.\. math::|:(?:class|func):`~?tkg_incremental\.")
 # Base classes, options and views, which select quads and compute nothing.
-BASES = {"Answer", "Decoder", "EmbeddingTables", "Encoder", "ReplayOptions", "Strategy", "Term", "TrainingContext"}
+BASES = {"Answer", "Decoder", "Encoder", "ReplayOptions", "Strategy", "Term", "TrainingContext"}
+
+
+def is_view(item: object) -> bool:
+    return inspect.isclass(item) and issubclass(item, View)
+
+
+def is_model_or_strategy(item: object) -> bool:
+    """Classes, and functions that make strategies."""
+    return inspect.isclass(item) or (inspect.isfunction(item) and item.__annotations__["return"] == "Strategy")
+
+
 CITED = [
-    kind
+    item
     for package in (models, strategies)
     for name in package.__all__
-    if inspect.isclass(kind := getattr(package, name)) and name not in BASES and not issubclass(kind, View)
+    if name not in BASES and not is_view(item := getattr(package, name)) and is_model_or_strategy(item)
 ]
 
 

@@ -13,7 +13,7 @@ from oracles import rows_of
 
 from tkg_incremental.data import TimeAxis
 from tkg_incremental.datasets import DataError, TabularTKG
-from tkg_incremental.datasets.options import CountBins, Holdout, ReadOptions
+from tkg_incremental.datasets.options import Holdout, ReadOptions
 
 LEADERS = [
     ("Trump", "president of", "US", "2017", "2020"),
@@ -171,7 +171,7 @@ def test_count(tmp_path: Path) -> None:
     train = write(tmp_path / "train.tsv", [("a", "r", "b", year, year) for year in ("1990", "1992", "1995", "1999")])
     # Starts and ends count alike, so each year counts 2; what lies outside goes to the outermost steps.
     val = write(tmp_path / "val.tsv", [("a", "r", "b", "1980", "2005"), ("a", "r", "b", "1993", "1993")])
-    dataset = TabularTKG(train, val=val, binning=CountBins(3))
+    dataset = TabularTKG(train, val=val, binning=3)
     assert dataset.timeline.labels == ["1980–1992", "1993–2005"]
     assert rows_of(dataset.timeline.train.quads()) == [(0, 0, 1, 0), (0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
     assert rows_of(dataset.timeline.val.quads()) == [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 1, 1)]
@@ -341,6 +341,7 @@ def test_the_error_names_the_split_it_is_in(tmp_path: Path) -> None:
         ({"binning": "month"}, ValueError, r"binning must be .*; a unit goes into unit \(got 'month'\)"),
         ({"unit": "fortnight"}, ValueError, r"unit must be one of .* \(got 'fortnight'\)"),
         ({"binning": [2000, 1990]}, ValueError, "binning must give the first instants"),
+        ({"binning": -1}, ValueError, "binning must be at least 0"),
         ({"binning": []}, ValueError, "binning must give the first instants"),
         ({"binning": TimeAxis((1,), (1,)), "unit": "day"}, ValueError, "unit has no effect with a TimeAxis"),
         ({"unit": "index", "read": ReadOptions(dayfirst=True)}, ValueError, "dayfirst and date_format have no effect"),

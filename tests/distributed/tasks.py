@@ -19,9 +19,8 @@ from tkg_incremental import IncrementalTrainer, LearningSettings
 from tkg_incremental.communicator import Communicator
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.distributed import DistributedCommunicator, LostProcessError, shard_entities
-from tkg_incremental.distributed.checks import rank_counter
 from tkg_incremental.distributed.shards import Lookup, Shards
-from tkg_incremental.loader import CandidatePool, NegativeSampler
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.ops import ranking
@@ -288,7 +287,7 @@ def sharded(communicator: Communicator) -> dict[str, Any]:
             timeline.base_step,
             strategy,
             LearningSettings(batch_size=160, lr=0.01),
-            NegativeSampler(timeline, CandidatePool(timeline, stride)),
+            NegativeSampler(timeline, stride),
             torch.Generator().manual_seed(0),
             lambda: 0.0,
             communicator,
@@ -298,7 +297,7 @@ def sharded(communicator: Communicator) -> dict[str, Any]:
         saved = whole(model, communicator)
         learner._train()
         learner.finish()
-        evaluator = Evaluator(timeline, communicator=communicator, count=rank_counter(model))
+        evaluator = Evaluator(timeline, communicator=communicator)
         metrics, alpha = evaluator.evaluate(model, timeline.base_step)
         ranks = evaluator.rank(model, timeline.base_step, deleted=True)
         with wide_tables():
@@ -337,7 +336,7 @@ def counts(communicator: Communicator) -> dict[str, Any]:
     dataset = SyntheticTKG(num_entities=9, num_relations=2, num_steps=4, num_clusters=3, facts_per_step=12, seed=1)
     timeline = dataset.timeline
     model = shard_entities(lambda: DE(9, 2, 4, 8), communicator)
-    evaluator = Evaluator(timeline, communicator=communicator, count=rank_counter(model))
+    evaluator = Evaluator(timeline, communicator=communicator)
     for candidates in ("known", "all"):
         for step in range(timeline.num_steps):
             ranks = evaluator.rank(model, step, deleted=True, candidates=candidates)  # type: ignore[arg-type]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tkg_incremental.communicator import LOCAL
-from tkg_incremental.distributed.checks import check_distributed, rank_counter
-from tkg_incremental.metrics.counting import RankCounter
+from tkg_incremental.distributed.checks import check_distributed
 from tkg_incremental.models import DE
 from tkg_incremental.strategies import AGEM
 from tkg_incremental.training import TrainerSettings
@@ -16,9 +15,7 @@ Found = Callable[[str], dict[int, list[dict[str, Any]]]]
 
 
 def test_one_process_supports_everything() -> None:
-    model = DE(5, 2, 3, 4)
-    check_distributed(model, AGEM(), TrainerSettings(), LOCAL, "/run")
-    assert type(rank_counter(model)) is RankCounter
+    check_distributed(DE(5, 2, 3, 4), AGEM(), TrainerSettings(), LOCAL, "/run")
 
 
 def test_messages(found: Found) -> None:

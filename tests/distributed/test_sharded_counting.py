@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tkg_incremental.distributed.sharded_counting import ShardedRankCounter, _find
+from tkg_incremental.distributed.sharded_counting import _find
 
 Found = Callable[[str], dict[int, list[dict[str, Any]]]]
 
@@ -27,8 +27,3 @@ def test_positions_of_columns() -> None:
     columns = torch.tensor([1, 4, 6])
     assert _find(torch.tensor([4, 0, 6, 9]), columns).tolist() == [1, -1, 2, -1]
     assert _find(torch.tensor([4, 0]), columns[:0]).tolist() == [-1, -1]
-
-
-def test_all_processes_take_part_in_every_step() -> None:
-    assert ShardedRankCounter.shares_steps is False
-    assert repr(ShardedRankCounter()) == "ShardedRankCounter()"

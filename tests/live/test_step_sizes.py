@@ -74,7 +74,7 @@ def test_ended_facts_move_entities_only(store: FactStore) -> None:
         term = EndedFacts(Given(quads), 3, 1.0, open_only=False, entities_only=entities_only)
         sampler, generator = NegativeSampler(timeline), torch.Generator().manual_seed(0)
         batch = next(iter(TKGLoader(timeline, 11, [term], sampler, generator)))
-        (encoded,) = model.encode(batch, timeline).terms
+        (encoded,) = model.encode(batch, timeline)
         model.zero_grad()
         term.losses(encoded, TrainingContext(timeline, 11, model, None))["unlikelihood"].backward()
         gradients.append({name: table.grad for name, table in model.tables().items()})

@@ -9,7 +9,7 @@ from oracles import TimelineOracle
 from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Timeline
-from tkg_incremental.loader import CandidatePool, Candidates, TermBatch, TKGBatch
+from tkg_incremental.loader import Candidates, NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.strategies import Contrast, CrossEntropy, DeletedFacts, Replay, Term, UnlikelihoodLoss
 
 
@@ -19,8 +19,8 @@ def numbered(size: int) -> torch.Tensor:
 
 def test_repr_and_size() -> None:
     timeline = make_timeline([(0, 0, 1, 0)], num_entities=3, num_relations=1, num_steps=1)
-    batch = TKGBatch([TermBatch(numbered(3)), None, TermBatch(numbered(2))], CandidatePool(timeline))
-    assert str(batch) == "TKGBatch([3, –, 2] quads, CandidatePool(3 of 3))"
+    batch = TKGBatch([TermBatch(numbered(3)), None, TermBatch(numbered(2))], NegativeSampler(timeline))
+    assert str(batch) == "TKGBatch([3, –, 2] quads, NegativeSampler(3 of 3 entities))"
     assert len(batch) == 5
     assert [len(term.quads) for term in batch] == [3, 2]
 

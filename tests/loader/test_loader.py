@@ -174,7 +174,7 @@ def test_candidates_of_real_terms() -> None:
     terms = [CrossEntropy(negatives=7), DeletedFacts(), Replay(Replayed(3, 20), negatives=4)]
     loader = TKGLoader(TIMELINE, 5, terms, NegativeSampler(TIMELINE), seeded(), 16)
     for batch in loader:
-        assert batch.pool is loader.sampler.pool
+        assert batch.sampler is loader.sampler
         for term, part in zip(terms, batch.terms, strict=True):
             if part is not None:
                 count = {CrossEntropy: 7, Replay: 4}.get(type(term))

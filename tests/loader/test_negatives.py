@@ -9,7 +9,7 @@ from timelines import make_interval_timeline, make_timeline, timelines, to_tenso
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler
+from tkg_incremental.loader import Candidates, NegativeSampler
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import SIDES, TIME
 
@@ -39,7 +39,7 @@ def draw_in_torch(sampler: NegativeSampler, *args: object, **kwargs: object) -> 
 
 
 def test_repr(graph: Timeline) -> None:
-    assert str(NegativeSampler(graph)) == f"NegativeSampler({graph!r}, CandidatePool(7 of 7))"
+    assert str(NegativeSampler(graph)) == "NegativeSampler(7 of 7 entities)"
 
 
 def test_by_hand(graph: Timeline) -> None:
@@ -64,8 +64,7 @@ def test_exactly_the_admissible_entities(
 ) -> None:
     timeline, oracle = drawn
     quads = some_quads(oracle)
-    pool = CandidatePool(timeline, stride, seed % min(stride, timeline.num_entities))
-    sampler = NegativeSampler(timeline, pool)
+    sampler = NegativeSampler(timeline, stride, seed % min(stride, timeline.num_entities))
     draw = sampler.draw if use_native else lambda *args: draw_in_torch(sampler, *args)
     # Of at most six entities each is missed with a probability of (5/6)^200 ≈ 1e-16 per query. A draw is masked
     # wrongly with a probability of (5/6)^32 ≈ 0.003, which does not matter among 200.
@@ -74,7 +73,7 @@ def test_exactly_the_admissible_entities(
     mask = torch.zeros_like(found.entities, dtype=torch.bool) if found.mask is None else found.mask
     queries = [(side, quad) for side in SIDES for quad in quads]
     for (side, quad), entities, masked in zip(queries, found.entities, mask, strict=True):
-        members = oracle.known_entities(quad[3]) & set(pool.entities.tolist())
+        members = oracle.known_entities(quad[3]) & set(sampler.entities.tolist())
         admissible = members - oracle.answers(side, "train", quad)
         assert set(entities[~masked].tolist()) == admissible
         assert masked.sum() < 20 or not admissible
@@ -88,7 +87,7 @@ def test_kernel_and_torch_draw_the_same(
 ) -> None:
     timeline, oracle = drawn
     quads = to_tensor(some_quads(oracle))
-    sampler = NegativeSampler(timeline, CandidatePool(timeline, stride, seed % min(stride, timeline.num_entities)))
+    sampler = NegativeSampler(timeline, stride, seed % min(stride, timeline.num_entities))
     found, wanted = sampler.draw(quads, count, seeded(seed)), draw_in_torch(sampler, quads, count, seeded(seed))
     assert torch.equal(found.entities, wanted.entities)
     assert (found.mask is None) == (wanted.mask is None)
@@ -156,7 +155,7 @@ def test_queries_without_a_negative_are_masked(use_native: bool) -> None:
 
 
 def test_a_pool_without_known_members_is_masked(graph: Timeline) -> None:
-    sampler = NegativeSampler(graph, CandidatePool(graph, 7, 6))  # only entity 6, known at step 2
+    sampler = NegativeSampler(graph, 7, 6)  # only entity 6, known at step 2
     quads = to_tensor([(0, 0, 1, 0), (0, 0, 1, 1), (6, 0, 0, 2)])
     found = sampler.draw(quads, 3, seeded())
     assert found.mask is not None
@@ -172,8 +171,8 @@ def test_a_pool_without_known_members_is_masked(graph: Timeline) -> None:
 def test_shared_lists(drawn: tuple[Timeline, TimelineOracle], seed: int, stride: int, count: int) -> None:
     timeline, oracle = drawn
     quads = some_quads(oracle)
-    pool = CandidatePool(timeline, stride, seed % min(stride, timeline.num_entities))
-    found = NegativeSampler(timeline, pool).draw(to_tensor(quads), count, seeded(seed), shared=True)
+    sampler = NegativeSampler(timeline, stride, seed % min(stride, timeline.num_entities))
+    found = sampler.draw(to_tensor(quads), count, seeded(seed), shared=True)
     steps = sorted({quad[3] for quad in quads})
     assert found.time.tolist() == steps
     assert found.entities.shape == (len(steps), count)
@@ -183,7 +182,7 @@ def test_shared_lists(drawn: tuple[Timeline, TimelineOracle], seed: int, stride:
     queries = [(side, quad) for side in SIDES for quad in quads]
     for (side, quad), which, masked in zip(queries, found.list_of_query, found.mask, strict=True):
         entities = found.entities[which].tolist()
-        assert set(entities) <= set(pool.entities.tolist())
+        assert set(entities) <= set(sampler.entities.tolist())
         wrong = oracle.answers(side, "train", quad) | (set(entities) - oracle.known_entities(quad[3]))
         assert masked.tolist() == [entity in wrong for entity in entities]
 
@@ -244,7 +243,7 @@ def test_never_a_true_answer() -> None:
 
 def test_one_list_for_a_batch(graph: Timeline) -> None:
     """Distinct entities of the pool that are known at the last time of the batch."""
-    sampler = NegativeSampler(graph, CandidatePool(graph))
+    sampler = NegativeSampler(graph)
     for quads, known in ((to_tensor([(0, 0, 1, 0), (0, 0, 1, 1), (6, 0, 0, 2)]), 7), (to_tensor([(0, 0, 1, 0)]), 4)):
         found = sampler.draw_for_batch(quads, 100, seeded())
         assert sorted(found.entities[0].tolist()) == sorted(graph.known_entities(int(quads[-1, TIME])).tolist())
@@ -254,3 +253,71 @@ def test_one_list_for_a_batch(graph: Timeline) -> None:
         assert some.entities.shape == (1, 3)
         assert len(set(some.entities[0].tolist())) == 3
         assert some.time.tolist() == quads[-1:, TIME].tolist()
+
+
+# The pool ------------------------------------------------------------
+
+
+@pytest.fixture
+def growing() -> Timeline:
+    """Two more entities at every step: 0 and 1, then 2 and 3, …; 10 and 11 never occur."""
+    train = [(2 * t, 0, 2 * t + 1, t) for t in range(5)]
+    return make_timeline(train, num_entities=12, num_relations=1, num_steps=5)
+
+
+def test_repr_with_a_pool(growing: Timeline) -> None:
+    assert str(NegativeSampler(growing)) == "NegativeSampler(12 of 12 entities)"
+    assert str(NegativeSampler(growing, 5, 1)) == "NegativeSampler(3 of 12 entities)"
+
+
+def test_pool_by_hand(growing: Timeline) -> None:
+    pool = NegativeSampler(growing, 3, 1)
+    assert pool.entities.tolist() == [1, 4, 7, 10]
+    assert pool.num_known.tolist() == [1, 1, 2, 3, 3]
+    assert pool.position.tolist() == [-1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1]
+    assert not pool.has_all
+    assert NegativeSampler(growing).has_all
+
+
+@given(timelines(), st.data())
+def test_members_known_at_a_step(drawn: tuple[Timeline, TimelineOracle], data: st.DataObject) -> None:
+    timeline, oracle = drawn
+    stride = data.draw(st.integers(1, 9))
+    pool = NegativeSampler(timeline, stride, data.draw(st.integers(0, min(stride, timeline.num_entities) - 1)))
+    members = timeline.order.tolist()[pool.start :: stride]
+    assert pool.entities.tolist() == members
+    assert torch.equal(pool.position[pool.entities], torch.arange(len(members)))
+    assert int((pool.position < 0).sum()) == timeline.num_entities - len(members)
+    for step, count in enumerate(pool.num_known.tolist()):
+        assert set(pool.entities[:count].tolist()) == set(members) & oracle.known_entities(step)
+
+
+@pytest.mark.parametrize(("size", "stride"), [(None, 1), (100, 1), (10, 1), (6, 1), (5, 2), (4, 2), (3, 3), (1, 10)])
+def test_pool_size(growing: Timeline, size: int | None, stride: int) -> None:
+    pool = NegativeSampler.with_pool(growing, 4, size, seed=0)
+    assert pool.stride == stride
+    if stride > 1:
+        assert size is not None
+        assert size <= int(pool.num_known[4]) < 2 * size or pool.start > 0
+
+
+def test_members_are_equally_likely(growing: Timeline) -> None:
+    pools = [NegativeSampler.with_pool(growing, 4, 3, seed) for seed in range(300)]
+    for start in range(3):
+        assert 70 < sum(pool.start == start for pool in pools) < 130
+    assert NegativeSampler.with_pool(growing, 4, 3, seed=7).start == pools[7].start
+    assert (
+        len({NegativeSampler.with_pool(growing, time, 1, seed=7).start for time in range(5)}) > 1
+    )  # a new one at each step
+
+
+def test_huge_seeds(growing: Timeline) -> None:
+    seeds = [20261117195020, 2**32, 2**40, 2**62, 0]
+    assert len({NegativeSampler.with_pool(growing, 4, 1, seed).start for seed in seeds}) > 1
+
+
+def test_pool_start(growing: Timeline) -> None:
+    with pytest.raises(ValueError, match=r"start must lie in 0 … 2 \(got 3\)"):
+        NegativeSampler(growing, 3, 3)
+    with pytest.raises(ValueError, match=r"start must lie in 0 … 11 \(got 12\)"):  # there would be no member
+        NegativeSampler(growing, 20, 12)

@@ -13,10 +13,11 @@ from timelines import make_interval_timeline, make_timeline, timelines
 
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
-from tkg_incremental.metrics import Evaluator, RankCounter, StepRanks
+from tkg_incremental.metrics import Evaluator, StepRanks
 from tkg_incremental.metrics.evaluator import past_steps
-from tkg_incremental.models import TKGModel
+from tkg_incremental.models import Static, TKGModel
 from tkg_incremental.ops import ranking
+from tkg_incremental.ops.answers import Side
 
 few = settings(max_examples=30)
 
@@ -186,17 +187,17 @@ def test_the_mode_of_the_model_is_restored() -> None:
     timeline = make_timeline([(0, 0, 1, 0)], [], [(0, 0, 1, 0)], num_entities=2, num_relations=1, num_steps=1)
     modes = []
 
-    class Spy(RankCounter):
-        def __call__(self, sets, model, known, step, communicator=LOCAL):  # type: ignore[no-untyped-def]
-            modes.append(model.training)
-            return super().__call__(sets, model, known, step, communicator)
+    class Spy(Static):
+        def query_vectors(self, quads: torch.Tensor, side: Side) -> torch.Tensor:
+            modes.append(self.training)
+            return super().query_vectors(quads, side)
 
-    model = model_for(timeline)
+    model = Spy(2, 1, 1, 4)
     for training in (True, False):
         model.train(training)
-        Evaluator(timeline, count=Spy()).current(model, 0)
+        Evaluator(timeline).current(model, 0)
         assert model.training is training
-    assert modes == [False, False]
+    assert modes == [False] * 4
 
 
 class Threads(Communicator):
@@ -213,20 +214,17 @@ class Threads(Communicator):
         return gathered
 
 
-@pytest.mark.parametrize("shares_steps", [True, False])
-def test_divided_among_processes(shares_steps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sharded", [True, False])
+def test_divided_among_processes(sharded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = [(e, 0, (e * 5 + 1) % 12, e % 3, 8) for e in range(12)]
     timeline = make_interval_timeline(facts, [], facts[::3], num_entities=12, num_relations=1, num_steps=9)
     monkeypatch.setattr(ranking, "_SCORES_AT_A_TIME", 20)  # several products, so that there is something to divide
 
-    class Counter(RankCounter):
-        pass
-
-    Counter.shares_steps = shares_steps
     timeline.answers("head"), timeline.answers("tail")  # made before the threads start
 
     def results(communicator: Communicator) -> tuple[object, ...]:
-        model, evaluator = model_for(timeline), Evaluator(timeline, communicator=communicator, count=Counter())
+        model, evaluator = model_for(timeline), Evaluator(timeline, communicator=communicator)
+        model.is_sharded = sharded  # the processes rank every step together, instead of different steps
         metrics, alpha = evaluator.evaluate(model, 8)
         return metrics, alpha, evaluator.link_prediction(model), evaluator.hits(model, 2, 5, k=3)
 

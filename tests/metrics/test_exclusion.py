@@ -3,8 +3,8 @@ from learning import model_for
 from timelines import make_interval_timeline
 
 from tkg_incremental.metrics import Evaluator
-from tkg_incremental.metrics.counting import Answers
-from tkg_incremental.metrics.exclusion import Exclusion, Ranks
+from tkg_incremental.metrics.exclusion import ignore_excluded, ranks_with_excluded
+from tkg_incremental.ops.ranking import Answers, count_ranks
 
 
 def test_by_hand() -> None:
@@ -13,13 +13,13 @@ def test_by_hand() -> None:
     table, query = torch.tensor([[5.0], [4.0], [3.0], [2.0], [1.0]]), torch.ones(1, 1)
     owner, column = torch.tensor([0, 0]), torch.tensor([1, 3])
     true = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 3, 1, 3])
-    exclusion = Exclusion(torch.tensor([0, 0]), torch.tensor([0, 1]), num_candidates=5)
+    excluded = torch.tensor([0, 0]), torch.tensor([0, 1])
     answers = Answers(query, owner, column, true)
-    ranks = exclusion.ranks(answers, exclusion.twice(answers).count(table, "dot"))
-    assert isinstance(ranks, Ranks)
+    counts = count_ranks(ignore_excluded(answers, excluded, 5), table, "dot")
+    filtered, raw = ranks_with_excluded(answers, excluded, 5, counts)
     # The answer at 1 is tied with the candidate at 0, behind 2 and 4 and, unless it is filtered, 3.
-    assert ranks.raw.tolist() == [4.5, 2]
-    assert ranks.filtered.tolist() == [3.5, 2]
+    assert raw.tolist() == [4.5, 2]
+    assert filtered.tolist() == [3.5, 2]
 
 
 def test_a_fact_that_begins_again_ranks_last() -> None:

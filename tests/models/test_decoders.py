@@ -1,9 +1,11 @@
+import pickle
+
 import pytest
 import torch
 from oracles.scores import complex_, distmult, simple, transe
 from torch import Tensor
 
-from tkg_incremental.models import ComplEx, Decoder, DistMult, SimplE, TransE
+from tkg_incremental.models.decoders import ComplEx, Decoder, DistMult, SimplE, TransE, make_decoder
 from tkg_incremental.ops.answers import SIDES
 from tkg_incremental.ops.scores import compare
 
@@ -29,9 +31,9 @@ def test_names() -> None:
 @pytest.mark.parametrize("decoder", DECODERS, ids=str)
 def test_textbook_score(decoder: Decoder, vectors: tuple[Tensor, Tensor, Tensor]) -> None:
     def expected(head: list[float], rel: list[float], tail: list[float]) -> float:
-        if isinstance(decoder, TransE):
+        if decoder.name == "TransE":
             return transe(head, rel, tail, p={"l1": 1, "l2": 2}[decoder.similarity])
-        return {ComplEx: complex_, DistMult: distmult, SimplE: simple}[type(decoder)](head, rel, tail)
+        return {"ComplEx": complex_, "DistMult": distmult, "SimplE": simple}[decoder.name](head, rel, tail)
 
     wanted = [expected(*rows) for rows in zip(*(v.tolist() for v in vectors), strict=True)]
     assert decoder(*vectors).tolist() == pytest.approx(wanted)
@@ -57,9 +59,34 @@ def test_either_side_gives_the_same_score(decoder: Decoder, vectors: tuple[Tenso
 def test_relations_are_not_all_symmetric(vectors: tuple[Tensor, Tensor, Tensor]) -> None:
     head, rel, tail = vectors
     for decoder in DECODERS:
-        assert torch.allclose(decoder(head, rel, tail), decoder(tail, rel, head)) == isinstance(decoder, DistMult)
+        assert torch.allclose(decoder(head, rel, tail), decoder(tail, rel, head)) == (decoder.name == "DistMult")
 
 
 def test_norms() -> None:
     with pytest.raises(ValueError, match=r"p must be 1 or 2 \(got 3\)"):
         TransE(p=3)
+
+
+def test_dropout_in_training_only() -> None:
+    torch.manual_seed(0)
+    given, rel = torch.randn(100, 20), torch.randn(100, 20)
+    plain, decoder = SimplE(), make_decoder("simple", dropout=0.4)
+    expected = plain.query(given, rel, "tail")
+    assert torch.equal(decoder.eval().query(given, rel, "tail"), expected)
+    found = decoder.train().query(given, rel, "tail")
+    kept = found != 0
+    torch.testing.assert_close(found[kept], expected[kept] / 0.6)
+    assert kept.double().mean().item() == pytest.approx(0.6, abs=0.05)
+    assert str(decoder) == "SimplE(dropout=0.4)"
+
+
+def test_refused_dropout() -> None:
+    with pytest.raises(ValueError, match=r"dropout must lie in \[0, 1\) \(got 1\)"):
+        make_decoder("simple", 1)
+    with pytest.raises(ValueError, match=r"dropout must be 0 with the similarity 'l1' of TransE \(got 0.4\)"):
+        make_decoder("transe", 0.4)
+
+
+def test_decoders_can_be_pickled(vectors: tuple[Tensor, Tensor, Tensor]) -> None:
+    for decoder in DECODERS:
+        assert torch.equal(pickle.loads(pickle.dumps(decoder))(*vectors), decoder(*vectors))

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.loader import CandidatePool, Candidates, NegativeSampler, TermBatch, TKGBatch
+from tkg_incremental.loader import Candidates, NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import ZOO, TKGModel
 from tkg_incremental.models.batch_vectors import ends_of, pair_keys, table_of_pairs, table_of_pool
-from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm
+from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import compare
 from tkg_incremental.registry import make_model
@@ -42,7 +42,7 @@ def losses_of(
 ) -> tuple[Losses, TKGModel]:
     model, previous = (make_model(name, DATASET, 8, seed=seed).to(dtype) for seed in range(2))
     model.encodes_together = together
-    generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, CandidatePool(LINE, stride))
+    generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, stride)
     parts = []
     for term in terms:
         quads = None if term.view is None else term.view.select(LINE, TIME, generator)
@@ -52,10 +52,10 @@ def losses_of(
             parts.append(TermBatch(quads, term.draw(quads, sampler, generator)))
         else:
             parts.append(None)
-    batch = model.encode(TKGBatch(parts, sampler.pool), LINE)
+    batch = model.encode(TKGBatch(parts, sampler), LINE)
     context = TrainingContext(LINE, TIME, model, previous.frozen_copy(), batch)
     losses: Losses = {}
-    for term, part in zip(terms, batch.terms, strict=True):
+    for term, part in zip(terms, batch, strict=True):
         losses |= term.losses(part, context)
     return losses, model
 
@@ -118,19 +118,19 @@ def test_a_few_of_many_are_encoded_as_pairs(name: str, calls: list[int]) -> None
 @pytest.mark.parametrize("stride", [1, 5])
 @pytest.mark.parametrize("name", ["DE", "HyTE", "Static"])
 def test_sparse_gradients(name: str, stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tkg_incremental.models.tables._SPARSE_SHARE", 1)
+    monkeypatch.setattr("tkg_incremental.models.encoder._SPARSE_SHARE", 1)
     found = []
     for sparse in (True, False):
         model = make_model(name, DATASET, 8).double()
         model.sparse_gradients = sparse
-        generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, CandidatePool(LINE, stride))
+        generator, sampler = torch.Generator().manual_seed(0), NegativeSampler(LINE, stride)
         quads = LINE.observed.added(TIME)[:3]
         terms = [TermBatch(quads, sampler.draw(quads, 50, generator)), TermBatch(quads[:2])]
-        batch = model.encode(TKGBatch(terms, sampler.pool), LINE)
+        batch = model.encode(TKGBatch(terms, sampler), LINE)
         context = TrainingContext(LINE, TIME, model, model, batch)
         losses = {
-            **CrossEntropy(negatives=50).losses(batch.terms[0], context),
-            **DeletedFacts().losses(batch.terms[1], context),
+            **CrossEntropy(negatives=50).losses(batch[0], context),
+            **DeletedFacts().losses(batch[1], context),
         }
         sum(losses.values()).backward()  # type: ignore[union-attr]
         gradient = model.get_parameter("entity_vectors").grad
@@ -156,7 +156,7 @@ def test_scores_of_any_quads(
     terms = [CrossEntropy(negatives=negatives, shared=shared), DeletedFacts()]
     batch = lesson.batch(terms, [quads, quads[::2]])
     encoded = lesson.model.encode(batch, timeline)
-    for part, wanted in zip(encoded.terms, (quads, quads[::2]), strict=True):
+    for part, wanted in zip(encoded, (quads, quads[::2]), strict=True):
         assert isinstance(part, EncodedTerm)
         assert part.model is lesson.model
         torch.testing.assert_close(part.scores(), lesson.model(wanted))
@@ -165,7 +165,7 @@ def test_scores_of_any_quads(
         torch.testing.assert_close(head, lesson.model.entity(wanted[:, 0], wanted[:, 3]))
         torch.testing.assert_close(tail, lesson.model.entity(wanted[:, 2], wanted[:, 3]))
         torch.testing.assert_close(part.relation, lesson.model.relation(wanted[:, 1], wanted[:, 3]))
-    first = encoded.terms[0]
+    first = encoded[0]
     assert first is not None
     assert_same_gradients(lesson.model, first.scores().square().sum(), lesson.model(quads).square().sum())
 
@@ -197,9 +197,9 @@ def test_logits_of_all_models(name: str, together: bool, stride: int, shared: bo
     model.encodes_together &= together
     quads = LINE.observed.between(3, 6).sample(12, torch.Generator().manual_seed(0))
     quads = quads[torch.argsort(quads[:, 3], stable=True)]
-    sampler = NegativeSampler(LINE, CandidatePool(LINE, stride))
+    sampler = NegativeSampler(LINE, stride)
     drawn = sampler.draw(quads, 30, torch.Generator().manual_seed(0), shared)
-    (term,) = model.encode(TKGBatch([TermBatch(quads, drawn)], sampler.pool), LINE).terms
+    (term,) = model.encode(TKGBatch([TermBatch(quads, drawn)], sampler), LINE)
     assert term is not None
     logits, wanted = term.logits(), both_logits(model, quads, drawn)
     torch.testing.assert_close(logits, wanted)
@@ -219,8 +219,7 @@ def test_terms_without_quads(drawn: tuple[Timeline, TimelineOracle], name: str, 
     terms: list[Term] = [CrossEntropy(negatives=3), DeletedFacts(), CrossEntropy(negatives=3)]
     batch = lesson.batch(terms, [None, to_tensor(oracle.train), None])
     encoded = lesson.model.encode(batch, timeline)
-    assert isinstance(encoded, EncodedBatch)
-    assert [part is None for part in encoded.terms] == [True, False, True]
+    assert [part is None for part in encoded] == [True, False, True]
 
 
 def test_replay_takes_the_vectors_of_a_frozen_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +245,7 @@ def test_tables() -> None:
     vectors = torch.arange(8.0)[:, None]
     _, find = table_of_pairs(vectors, torch.tensor([1, 4, 5, 9]), 4)
     assert find(torch.tensor([[1, 0], [2, 2]]), torch.tensor([1, 1])).tolist() == [[2, 0], [3, 3]]
-    pool = CandidatePool(make_timeline([(0, 0, 2, 0)], num_entities=4, num_relations=1, num_steps=2), 2)
+    pool = NegativeSampler(make_timeline([(0, 0, 2, 0)], num_entities=4, num_relations=1, num_steps=2), 2)
     _, find = table_of_pool(vectors, torch.tensor([0, 5]), pool.position)
     assert pool.entities.tolist() == [0, 1]
     assert find(torch.tensor([[0, 1], [1, 0]]), torch.tensor([0, 1])).tolist() == [[0, 1], [6, 5]]

@@ -38,7 +38,7 @@ def test_from_dataset(dataset: Presidents) -> None:
     model = DE.from_dataset(dataset, hidden_channels=8, decoder="distmult", seed=3)
     assert isinstance(model, DE)
     assert model.sizes == {"entity": 5, "relation": 2, "time": 4}
-    assert (model.hidden_channels, type(model.decoder).__name__) == (8, "DistMult")
+    assert (model.hidden_channels, model.decoder.name) == (8, "DistMult")
     assert model.catalog is not None
     assert model.catalog.entities.names == NAMES
     assert sorted(map(tuple, model.catalog.facts.tolist())) == sorted(FACTS)

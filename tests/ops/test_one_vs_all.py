@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from itertools import accumulate
 
 import pytest
 import torch
@@ -23,14 +24,10 @@ def pairs(mask: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
     return rows[:, 0].contiguous(), rows[:, 1].contiguous()
 
 
-def groups_of(sizes: list[int], widths: list[int], limits: list[int] | None = None) -> list[Group]:
+def groups_of(sizes: list[int], widths: list[int]) -> list[Group]:
     """Groups of rows, each with candidates of its own, one after the other."""
-    groups = []
-    for size, width in zip(sizes, widths, strict=True):
-        end, start = (groups[-1].rows.stop, groups[-1].start + groups[-1].width) if groups else (0, 0)
-        rows = slice(end, end + size)
-        groups.append(Group(rows, start, width, None if limits is None else torch.tensor(limits[rows])))
-    return groups
+    ends = zip(accumulate(sizes), accumulate(widths), strict=True)
+    return [(end - n, n, start - w, w) for (end, start), n, w in zip(ends, sizes, widths, strict=True)]
 
 
 def by_row(
@@ -80,8 +77,9 @@ def test_loss_and_gradients(similarity: Similarity, data: st.DataObject) -> None
         limits = [
             data.draw(st.integers(0, width)) for size, width in zip(sizes, widths, strict=True) for _ in range(size)
         ]
-    groups = groups_of(sizes, widths, limits)
-    loss = one_vs_all_loss(query, table, positive, groups, [pairs(mask) for mask in masks], similarity)
+    given = None if limits is None else torch.tensor(limits)
+    groups, left_out = groups_of(sizes, widths), [pairs(mask) for mask in masks]
+    loss = one_vs_all_loss(query, table, positive, groups, left_out, similarity, limits=given)
     competing = by_row(query, table.split(widths), positive, sizes, widths, masks, limits, similarity)
     expected = sum(cross_entropy([score.item() for score in scores]) for scores in competing)
     assert loss.item() == pytest.approx(expected)
@@ -112,9 +110,9 @@ def test_groups_that_share_their_candidates() -> None:
     """Blocks of rows against the same table, each row with a limit, as static entities have them."""
     query, table, positive = draw_vectors(2, 5, 3), draw_vectors(6, 3).requires_grad_(), draw_vectors(2, 5)
     limits = torch.tensor([2, 3, 3, 6, 6])
-    groups = [Group(slice(0, 2), 0, 6, limits[:2]), Group(slice(2, 5), 0, 6, limits[2:])]
+    groups = [(0, 2, 0, 6), (2, 3, 0, 6)]
     masks: Masks = [[(0, 1), (4, 5)], [(3, 0)]]
-    loss = one_vs_all_loss(query, table, positive, groups, [pairs(mask) for mask in masks], "l2")
+    loss = one_vs_all_loss(query, table, positive, groups, [pairs(mask) for mask in masks], "l2", limits=limits)
     competing = by_row(query, [table], positive, [5], [6], masks, limits.tolist(), "l2")
     naive = sum(torch.logsumexp(torch.stack(scores), 0) - scores[0] for scores in competing)
     assert loss.item() == pytest.approx(naive.item())  # type: ignore[union-attr]

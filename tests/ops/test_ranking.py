@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from oracles.ranks import place
 
 from tkg_incremental.ops import ranking
-from tkg_incremental.ops.ranking import RankCounts, count_ranks
+from tkg_incremental.ops.ranking import Answers, count_ranks, ranks_of
 from tkg_incremental.ops.scores import Similarity
 
 
@@ -13,17 +13,18 @@ def test_by_hand() -> None:
     # One query that scores the candidates 3, 1, 1, 1, 0; the answers are the second and the last.
     table = torch.tensor([[3.0], [1.0], [1.0], [1.0], [0.0]])
     ignored = (torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 1, 4]))
-    counts = count_ranks(torch.ones(1, 1), table, torch.tensor([0, 0]), torch.tensor([1, 4]), ignored, "dot")
-    assert counts.better.tolist() == [1, 4]
-    assert counts.tied.tolist() == [2, 0]
-    assert counts.raw.tolist() == [3, 5]  # places 2 … 4, and 5
-    assert counts.filtered.tolist() == [1.5, 4]  # against one tie; with one better left out
+    counts = count_ranks(Answers(torch.ones(1, 1), torch.tensor([0, 0]), torch.tensor([1, 4]), ignored), table, "dot")
+    assert counts[:, 0].tolist() == [1, 4]  # better
+    assert counts[:, 1].tolist() == [2, 0]  # tied
+    filtered, raw = ranks_of(counts)
+    assert raw.tolist() == [3, 5]  # places 2 … 4, and 5
+    assert filtered.tolist() == [1.5, 4]  # against one tie; with one better left out
 
 
 def test_ranks_of_ties() -> None:
-    zero = torch.zeros(1, dtype=torch.long)
-    assert RankCounts(zero, zero + 3, zero, zero).raw.tolist() == [2.5]
-    assert RankCounts(zero + 2, zero + 3, zero + 1, zero + 3).filtered.tolist() == [2]
+    filtered, raw = ranks_of(torch.tensor([[0, 3, 0, 0], [2, 3, 1, 3]]))
+    assert raw.tolist() == [2.5, 4.5]
+    assert filtered.tolist() == [2.5, 2]
 
 
 def test_as_many_answers_as_queries_between_the_first_and_the_last() -> None:
@@ -31,7 +32,7 @@ def test_as_many_answers_as_queries_between_the_first_and_the_last() -> None:
     query = torch.tensor([[0.0], [1.0], [0.0], [-1.0]])
     table = torch.tensor([[1.0], [2.0], [3.0]])
     owner, column, none = torch.tensor([1, 3, 3]), torch.tensor([0, 0, 1]), torch.empty(0, dtype=torch.long)
-    assert count_ranks(query, table, owner, column, (none, none), "dot").raw.tolist() == [3, 1, 2]
+    assert ranks_of(count_ranks(Answers(query, owner, column, (none, none)), table, "dot"))[1].tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize("similarity", ["dot", "l1"])
@@ -56,7 +57,8 @@ def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
         patch.setattr(ranking, "_BLOCK", data.draw(st.integers(1, 3)))
         patch.setattr(ranking, "_ANSWERS_TO_A_BLOCK", data.draw(st.integers(1, 3)))
         patch.setattr(ranking, "_SORTED_CHUNKS", data.draw(st.integers(1, 3)))
-        counts = count_ranks(query, table, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]), similarity)
+        given = Answers(query, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]))
+        filtered, raw = ranks_of(count_ranks(given, table, similarity))
 
     def score(q: int, c: int) -> float:
         if similarity == "dot":
@@ -66,32 +68,30 @@ def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
     for i, (q, own) in enumerate(answers):
         everything = [score(q, c) for c in range(candidates)]
         allowed = [s for c, s in enumerate(everything) if c == own or c not in ignored[i]]
-        assert counts.raw[i].item() == place(everything, everything[own])
-        assert counts.filtered[i].item() == place(allowed, everything[own])
+        assert raw[i].item() == place(everything, everything[own])
+        assert filtered[i].item() == place(allowed, everything[own])
 
 
 def test_counts_add_up_over_shards() -> None:
     query, table = torch.ones(2, 1), torch.tensor([[2.0], [1.0], [1.0], [3.0]])
     owner, column, none = torch.tensor([0, 1]), torch.tensor([1, 3]), torch.empty(0, dtype=torch.long)
-    whole = count_ranks(query, table, owner, column, (none, none), "dot")
+    whole = count_ranks(Answers(query, owner, column, (none, none)), table, "dot")
     # A shard that does not hold an answer gets it as a last row, which ties with nothing but itself.
-    better, tied = torch.zeros(2, dtype=torch.long), torch.zeros(2, dtype=torch.long)
+    found = torch.zeros(2, 4, dtype=torch.long)
     for shard in ([0, 1], [2, 3]):
         for answer in range(2):
             extended = torch.cat([table[[i for i in shard if i != column[answer]]], table[column[answer]][None]])
             last = torch.tensor([len(extended) - 1])
-            part = count_ranks(query[answer, None], extended, torch.tensor([0]), last, (none, none), "dot")
-            better[answer] += part.better[0]
-            tied[answer] += part.tied[0]
-    assert torch.equal(better, whole.better)
-    assert torch.equal(tied, whole.tied)
+            given = Answers(query[answer, None], torch.tensor([0]), last, (none, none))
+            found[answer] += count_ranks(given, extended, "dot")[0]
+    assert torch.equal(found, whole)
 
 
 @pytest.mark.parametrize(("value", "rank"), [("inf", 1), ("-inf", 3), ("nan", 2)])
 def test_scores_that_are_no_finite_numbers(value: str, rank: int) -> None:
     table, none = torch.tensor([[1.0], [float(value)], [2.0]]), torch.empty(0, dtype=torch.long)
-    counts = count_ranks(torch.ones(1, 1), table, torch.tensor([0]), torch.tensor([1]), (none, none), "dot")
-    assert counts.raw.tolist() == [rank]
+    answers = Answers(torch.ones(1, 1), torch.tensor([0]), torch.tensor([1]), (none, none))
+    assert ranks_of(count_ranks(answers, table, "dot"))[1].tolist() == [rank]
 
 
 @pytest.mark.parametrize("similarity", ["dot", "l1", "l2"])
@@ -100,7 +100,5 @@ def test_equal_vectors_tie_in_a_narrower_last_block(similarity: Similarity) -> N
     table = torch.randn(ranking._WIDE + 5, 32, generator=generator)
     column, none = torch.tensor([5, 3005, 6005, 9005]), torch.empty(0, dtype=torch.long)
     table[-4:] = table[column]
-    counts = count_ranks(
-        torch.randn(4, 32, generator=generator), table, torch.arange(4), column, (none, none), similarity
-    )
-    assert counts.tied.tolist() == [1, 1, 1, 1]
+    answers = Answers(torch.randn(4, 32, generator=generator), torch.arange(4), column, (none, none))
+    assert count_ranks(answers, table, similarity)[:, 1].tolist() == [1, 1, 1, 1]

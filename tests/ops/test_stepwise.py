@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.loader import CandidatePool, NegativeSampler, TermBatch, TKGBatch
+from tkg_incremental.loader import NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.models.stepwise_vectors import StepwiseVectors
 from tkg_incremental.ops import native
@@ -35,12 +35,12 @@ def make(name: str) -> TKGModel:
     return MODELS[name]()
 
 
-def loss_and_gradients(model: TKGModel, terms: list[TermBatch], pool: CandidatePool) -> Found:
+def loss_and_gradients(model: TKGModel, terms: list[TermBatch], sampler: NegativeSampler) -> Found:
     """The sum of the terms' losses, and the gradients of all tables."""
     model.zero_grad()
-    encoded = model.encode(TKGBatch(terms, pool), LINE)
+    encoded = model.encode(TKGBatch(terms, sampler), LINE)
     losses = []
-    for term in encoded.terms:
+    for term in encoded:
         assert term is not None
         losses.append(cross_entropy(term, 0.01) + term.scores().sigmoid().sum())
     loss = torch.stack(losses).sum()
@@ -51,11 +51,11 @@ def loss_and_gradients(model: TKGModel, terms: list[TermBatch], pool: CandidateP
     return [loss.detach(), *(each.clone() for each in dense)]
 
 
-def in_torch(model: TKGModel, terms: list[TermBatch], pool: CandidatePool) -> Found:
+def in_torch(model: TKGModel, terms: list[TermBatch], sampler: NegativeSampler) -> Found:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "_KERNELS", None)
         assert not StepwiseVectors.can_encode(model)
-        return loss_and_gradients(model, terms, pool)
+        return loss_and_gradients(model, terms, sampler)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["whole tables", "some rows"])
@@ -66,14 +66,14 @@ def test_sampled(name: str, shared: bool, stride: int, sparse: bool) -> None:
     model = make(name)
     model.sparse_gradients = sparse
     assert StepwiseVectors.can_encode(model)
-    sampler, generator = NegativeSampler(LINE, CandidatePool(LINE, stride)), torch.Generator().manual_seed(1)
+    sampler, generator = NegativeSampler(LINE, stride), torch.Generator().manual_seed(1)
     # One term of many steps and few lists, and one of a single step with many.
     terms = [
         TermBatch(quads, sampler.draw(quads, count, generator, shared))
         for quads, count in ((QUADS, 7), (LINE.observed.at(8), 30))
     ]
-    wanted = in_torch(model, terms, sampler.pool)
-    for found, want in zip(loss_and_gradients(model, terms, sampler.pool), wanted, strict=True):
+    wanted = in_torch(model, terms, sampler)
+    for found, want in zip(loss_and_gradients(model, terms, sampler), wanted, strict=True):
         torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
 
 
@@ -82,9 +82,9 @@ def test_sampled(name: str, shared: bool, stride: int, sparse: bool) -> None:
 def test_one_vs_all(name: str, sparse: bool) -> None:
     model = make(name)
     model.sparse_gradients = sparse
-    terms, pool = [TermBatch(QUADS), TermBatch(LINE.observed.at(3))], CandidatePool(LINE)
-    wanted = in_torch(model, terms, pool)
-    for found, want in zip(loss_and_gradients(model, terms, pool), wanted, strict=True):
+    terms, sampler = [TermBatch(QUADS), TermBatch(LINE.observed.at(3))], NegativeSampler(LINE)
+    wanted = in_torch(model, terms, sampler)
+    for found, want in zip(loss_and_gradients(model, terms, sampler), wanted, strict=True):
         torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
 
 
@@ -97,7 +97,7 @@ def test_same_bits_with_any_number_of_threads(name: str, one_vs_all: bool) -> No
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            encoded = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms[0]
+            encoded = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler), LINE)[0]
             assert encoded is not None
             scores = encoded.one_vs_all_loss() if one_vs_all else encoded.logits()
             table = model.get_parameter("entity_vectors")
@@ -123,11 +123,11 @@ def test_one_vs_all_with_more_entities_than_a_tile_and_more_quads_than_a_group(n
     quads = line.observed.at(8)[torch.arange(QUADS_OF_A_GROUP + 5) % len(line.observed.at(8))]
     torch.manual_seed(0)
     model = {"DE": DE, "HyTE": HyTE}[name](4 * TILE, 3, 9, 20)
-    batch, found = TKGBatch([TermBatch(quads)], CandidatePool(line)), []
+    batch, found = TKGBatch([TermBatch(quads)], NegativeSampler(line)), []
     for kernels in (native._KERNELS, None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(native, "_KERNELS", kernels)
-            (term,) = model.encode(batch, line).terms
+            (term,) = model.encode(batch, line)
             assert term is not None
             found.append(torch.autograd.grad(term.one_vs_all_loss(0.5), list(model.parameters())))
     for mine, theirs in zip(*found, strict=True):
@@ -137,14 +137,14 @@ def test_one_vs_all_with_more_entities_than_a_tile_and_more_quads_than_a_group(n
 def test_a_use_without_gradient_changes_nothing() -> None:
     model, sampler = make("HyTE"), NegativeSampler(LINE)
     drawn = sampler.draw(QUADS, 4, torch.Generator().manual_seed(0))
-    first, second = model.encode(TKGBatch([TermBatch(QUADS, drawn)] * 2, sampler.pool), LINE).terms
+    first, second = model.encode(TKGBatch([TermBatch(QUADS, drawn)] * 2, sampler), LINE)
     assert first is not None
     assert second is not None
     first.logits()  # hands the tables on, and is not part of the loss
     second.logits().sum().backward()
     found = model.get_parameter("entity_vectors").grad
     model.zero_grad()
-    (alone,) = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler.pool), LINE).terms
+    (alone,) = model.encode(TKGBatch([TermBatch(QUADS, drawn)], sampler), LINE)
     assert alone is not None
     alone.logits().sum().backward()
     torch.testing.assert_close(found, model.get_parameter("entity_vectors").grad)

@@ -6,7 +6,6 @@ import math
 
 from oracles.facts import Row
 from tkg_incremental.models import DE, HyTE, TKGModel
-from tkg_incremental.models.decoders import ComplEx, DistMult, SimplE, TransE
 
 Vector = list[float]
 
@@ -41,9 +40,9 @@ class ScoreOracle:
     def __call__(self, row: Row) -> float:
         head, rel, tail, time = row
         vectors = (self.entity(head, time), self.relation(rel, time), self.entity(tail, time))
-        if isinstance(self._decoder, TransE):
+        if self._decoder.name == "TransE":
             return transe(*vectors, p=1 if self._decoder.similarity == "l1" else 2)
-        return {ComplEx: complex_, DistMult: distmult, SimplE: simple}[type(self._decoder)](*vectors)
+        return {"ComplEx": complex_, "DistMult": distmult, "SimplE": simple}[self._decoder.name](*vectors)
 
 
 # Encoders ----------------------------------------------------------------------------------------------

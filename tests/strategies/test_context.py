@@ -8,7 +8,6 @@ from oracles import TimelineOracle
 from timelines import make_timeline, timelines, to_tensor
 
 from tkg_incremental.data import Timeline
-from tkg_incremental.models.decoders import Dropout
 from tkg_incremental.strategies import Replay, TrainingContext
 from tkg_incremental.strategies.context import is_known_before
 
@@ -34,9 +33,9 @@ def test_logits_of_the_previous_model(name: str, stride: int, shared: bool) -> N
     lesson, term = Lesson(timeline, 2, name, stride=stride), Replay(negatives=9, shared=shared)
     batch = lesson.batch([term], [to_tensor(train)])
     encoded = lesson.model.encode(batch, timeline)
-    lesson.context.batch = encoded
-    assert encoded.terms[0] is not None
-    found = lesson.context.previous_logits(encoded.terms[0])
+    lesson.context.terms = encoded
+    assert encoded[0] is not None
+    found = lesson.context.previous_logits(encoded[0])
     assert not found.requires_grad
     for row, draw in zip(found, draws_of(next(iter(batch))), strict=True):
         assert row[row.isfinite()].tolist() == pytest.approx(plain_logits(lesson.previous, draw).tolist())
@@ -57,11 +56,11 @@ def test_the_previous_model_drops_nothing() -> None:
     train = [(e, 0, (e + t) % 6, t) for t in range(3) for e in range(5)]
     timeline = make_timeline(train, num_entities=6, num_relations=1, num_steps=3)
     lesson, term = Lesson(timeline, 2), Replay(negatives=9)
-    lesson.previous.decoder = Dropout(lesson.previous.decoder, 0.9)
+    lesson.previous.decoder.dropout = 0.9
     lesson.previous.train()
     encoded = lesson.model.encode(lesson.batch([term], [to_tensor(train)]), timeline)
-    lesson.context.batch = encoded
-    assert encoded.terms[0] is not None
-    one, other = (lesson.context.previous_logits(encoded.terms[0]) for _ in range(2))
+    lesson.context.terms = encoded
+    assert encoded[0] is not None
+    one, other = (lesson.context.previous_logits(encoded[0]) for _ in range(2))
     assert torch.equal(one, other)
     assert lesson.previous.training  # as it was

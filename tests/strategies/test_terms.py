@@ -90,7 +90,7 @@ def test_cross_entropy_with_sampled_negatives(
     draws = draws_of(next(iter(batch)))
     assert sorted(draw.row for draw in draws) == sorted(quads * 2)
     for draw in draws:
-        members = line.known_entities(draw.row[3]) & set(lesson.pool.entities.tolist())
+        members = line.known_entities(draw.row[3]) & set(lesson.sampler.entities.tolist())
         assert set(draw.negatives) <= members - line.answers(draw.side, "train", draw.row)
     losses = lesson.losses([term], batch)
     assert {key: loss.item() for key, loss in losses.items()} == {
@@ -158,7 +158,7 @@ def test_queries_without_negatives_have_no_loss() -> None:
 def test_the_sum_over_queries(chain: Timeline) -> None:
     lesson = Lesson(chain, 1)
     batch = lesson.batch([CrossEntropy(negatives=3)], [chain.observed.quads()])
-    encoded = lesson.model.encode(batch, chain).terms[0]
+    encoded = lesson.model.encode(batch, chain)[0]
     assert encoded is not None
     wanted = lesson.losses([CrossEntropy(negatives=3)], batch)["CE"]
     assert cross_entropy(encoded).item() == pytest.approx(2 * wanted.item())

@@ -11,7 +11,7 @@ from timelines import make_timeline
 from torch import Tensor, nn
 
 from tkg_incremental.data import Timeline
-from tkg_incremental.loader import CandidatePool, NegativeSampler
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.models import TKGModel
 from tkg_incremental.strategies import (
     FT,
@@ -59,7 +59,7 @@ def learner_for(
         time,
         FT(negatives=3) if strategy is None else strategy,
         LearningSettings(**{"lr": 0.05, **settings}),
-        NegativeSampler(timeline, CandidatePool(timeline, stride)),
+        NegativeSampler(timeline, stride),
         torch.Generator().manual_seed(0),
         validate,
     )

@@ -10,7 +10,7 @@ from timelines import make_timeline, timelines, to_tensor
 from torch import Tensor
 
 from tkg_incremental.data import Timeline
-from tkg_incremental.loader import CandidatePool, NegativeSampler, TKGBatch
+from tkg_incremental.loader import NegativeSampler, TKGBatch
 from tkg_incremental.models import TKGModel, TransE
 from tkg_incremental.ops.answers import SIDES
 from tkg_incremental.strategies.terms import cross_entropy
@@ -22,7 +22,7 @@ Drawn = tuple[Timeline, TimelineOracle]
 
 
 def warm_up_at(timeline: Timeline, model: TKGModel, time: int, stride: int = 1, **options: float) -> TKGModel:
-    sampler = NegativeSampler(timeline, CandidatePool(timeline, stride))
+    sampler = NegativeSampler(timeline, stride)
     warm_up(model, timeline, time, sampler, torch.Generator().manual_seed(0), **options)  # type: ignore[arg-type]
     return model
 
@@ -74,7 +74,7 @@ def test_current_facts_against_new_entities(drawn: Drawn, name: str, stride: int
             total += math.log1p(sum(math.exp(score(with_answer(quad, side, e)) - score(quad)) for e in wrong))
     entities = torch.tensor(sorted(new))
     part = new_entities._against_new(to_tensor(quads), entities, lesson.sampler, lesson.generator, 100)
-    (encoded,) = lesson.model.encode(TKGBatch([part], lesson.pool), timeline).terms
+    (encoded,) = lesson.model.encode(TKGBatch([part], lesson.sampler), timeline)
     assert encoded is not None
     assert cross_entropy(encoded).item() == pytest.approx(total)
 

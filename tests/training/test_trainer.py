@@ -76,7 +76,7 @@ def test_the_negative_pool_of_each_step(dataset: SyntheticTKG, name: str) -> Non
 
     class Watch(Callback):
         def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
-            pool = learner.loader.sampler.pool
+            pool = learner.loader.sampler
             if trainer.base_is_ready:
                 drawn[learner.time] = set(pool.entities.tolist())
             else:
@@ -102,7 +102,7 @@ def test_a_pool_without_known_members(kind: Any, optimizer: str, name: str) -> N
     empty = 0
     for seed in range(2):
         trainer = run(dataset, small(name), kind, seed=seed, settings=settings_for(learning, negative_pool=1))
-        pools = [trainer.learner(time).loader.sampler.pool for time in (7, 8, 9)]
+        pools = [trainer.learner(time).loader.sampler for time in (7, 8, 9)]
         empty += sum(int((pool.num_known[4:] == 0).sum()) for pool in pools)
         assert all(math.isfinite(step["C@10"]) for step in trainer.result.steps)
     assert empty > 0

@@ -14,7 +14,7 @@ from torch import Tensor
 from tkg_incremental import LearningSettings
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG
-from tkg_incremental.loader import CandidatePool, NegativeSampler, sample_replay
+from tkg_incremental.loader import NegativeSampler, sample_replay
 from tkg_incremental.loader.replay import SAMPLINGS
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
@@ -69,7 +69,7 @@ def learn(
     settings = LearningSettings(epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=0.01, **options)
     evaluator = Evaluator(line, "val")
     generator = torch.Generator().manual_seed(0)
-    sampler = NegativeSampler(line, CandidatePool(line, stride))
+    sampler = NegativeSampler(line, stride)
     learner = StepLearner(model, line, 4, strategy, settings, sampler, generator, lambda: evaluator.current(model, 4))
     while not learner.is_finished:
         learner.run_epoch()

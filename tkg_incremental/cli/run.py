@@ -16,7 +16,6 @@ from tkg_incremental.cli.options import RUN_FILE, RunOptions
 from tkg_incremental.cli.outcome import print_dataset
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
-from tkg_incremental.datasets.options import CountBins
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import TKGModel
 from tkg_incremental.ops.memory import keep_freed_memory
@@ -102,7 +101,7 @@ def open_dataset(options: RunOptions) -> TKGDataset:
             options.val,
             options.test,
             unit=options.unit,
-            binning=None if options.threshold is None else CountBins(options.threshold),
+            binning=options.threshold,
             read=options.read_options(),
             holdout=options.holdout,
         )

@@ -165,59 +165,6 @@ class Timeline:
     def _answers(self) -> dict[tuple[Side, str], AnswerIndex]:
         return {}
 
-    # Growth -----------------------------------------------------------------------------------------------------
-
-    def extend(
-        self,
-        begin: Tensor,
-        end: Tensor,
-        num_entities: int | None = None,
-        num_relations: int | None = None,
-        axis: TimeAxis | None = None,
-    ) -> None:
-        """Appends one step in place. Facts that hold at the last step continue, unless they end.
-
-        The cost follows the number of triples that begin or end, apart from copies of arrays of the answer indices and
-        known entities. Copies by :meth:`with_known_until` are not updated.
-
-        Args:
-            begin: ``[n, 3]`` triples that begin at the new step, in train. Those that hold already continue.
-            end: ``[m, 3]`` triples that do not hold at the new step any more, in any split. Those that do not hold are
-                ignored. A triple in both ``begin`` and ``end`` continues in train and ends in the other splits.
-            num_entities: Number of entities from now on.
-            num_relations: Number of relations from now on.
-            axis: The time axis with the new step; by default the next instant of the present axis.
-        """
-        step, sizes = self.num_steps, (num_entities or self.num_entities, num_relations or self.num_relations)
-        if sizes[0] < self.num_entities or sizes[1] < self.num_relations:
-            raise ValueError(f"num_entities and num_relations must not decrease (got {sizes[0]} and {sizes[1]})")
-        for name, triples in (("begin", begin), ("end", end)):
-            _check_shape(name, triples, "n", 3)
-            _check_range(name, triples, ("head", "rel", "tail"), (*sizes, sizes[0]))
-        axis = _with_next_step(self.axis) if axis is None else axis
-        if axis.num_steps != step + 1:
-            raise ValueError(f"axis must have {step + 1} steps (got {axis.num_steps})")
-        for name in SPLITS:
-            self.split(name).extend(begin if name == "train" else begin[:0], end, *sizes)
-        if "truth" in self.__dict__:
-            self.truth.extend(begin, end, *sizes)
-        for index in self._answers.values():
-            index.extend(begin, end, step, *sizes)
-        self.num_entities, self.num_relations, self.axis = *sizes, axis
-        self._extend_known(begin, step)
-
-    def _extend_known(self, begin: Tensor, step: int) -> None:
-        seen = begin[:, (HEAD, TAIL)].flatten()
-        for name in ("first_seen", "first_observed"):
-            if name in self.__dict__:
-                first = torch.full((self.num_entities,), step + 1, device=self.device)
-                before = self.__dict__[name]
-                first[: len(before)] = torch.where(before < step, before, step + 1)
-                first[seen] = first[seen].clamp(max=step)
-                self.__dict__[name] = first
-        for name in ("order", "column_of", "num_known", "is_events"):
-            self.__dict__.pop(name, None)
-
     @property
     def _sizes(self) -> tuple[int, int, int]:
         return self.num_entities, self.num_relations, self.num_steps
@@ -251,8 +198,3 @@ def _check_range(what: str, table: Tensor, columns: Sequence[str], limits: Seque
     for column, low, high, limit in zip(columns, lowest, highest, limits, strict=True):
         if low < 0 or high >= limit:
             raise ValueError(f"{column} of {what} must lie in 0 … {limit - 1} (got {low} … {high})")
-
-
-def _with_next_step(axis: TimeAxis) -> TimeAxis:
-    instant = axis.last[-1] + 1
-    return TimeAxis((*axis.first, instant), (*axis.last, instant), axis.unit)

@@ -74,18 +74,3 @@ class Holdout:
         if not 0 <= share < 1:
             raise ValueError(f"holdout must be at least 0 and less than 1 (got {share})")
         return cls(share / 2, share / 2)
-
-
-@dataclass(frozen=True)
-class CountBins:
-    """Steps with about the same number of starts and ends; see :func:`~tkg_incremental.data.bin_by_count`.
-
-    Args:
-        threshold: A step is closed as soon as it counts more starts and ends than this.
-    """
-
-    threshold: int = 300
-
-    def __post_init__(self) -> None:
-        if self.threshold < 0:
-            raise ValueError(f"threshold must be at least 0 (got {self.threshold})")

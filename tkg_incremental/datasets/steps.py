@@ -12,14 +12,16 @@ from torch import Tensor
 from tkg_incremental.data import TimeAxis, bin_by_count, parse_instant
 from tkg_incremental.data.dates import parse_period
 from tkg_incremental.data.units import check_unit, format_instant
-from tkg_incremental.datasets.options import CountBins, ReadOptions
+from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.outliers import find_outliers
 from tkg_incremental.datasets.periods import END, START, TablePeriods
 from tkg_incremental.datasets.table import Table
 from tkg_incremental.datasets.time_units import choose_unit, finest_unit
 
 #: How steps are made: one per unit, by count, from the first instant of each, or as an axis says.
-Binning = CountBins | TimeAxis | list[Any] | None
+Binning = int | TimeAxis | list[Any] | None
+# Starts and ends of a step with binning="count".
+_COUNT = 300
 
 
 def check_binning(binning: Any, unit: str, options: ReadOptions) -> Binning:
@@ -37,16 +39,18 @@ def check_binning(binning: Any, unit: str, options: ReadOptions) -> Binning:
     if isinstance(binning, str):
         if binning != "count":
             raise ValueError(
-                f"binning must be None, 'count', CountBins, a list of steps or a TimeAxis; a unit goes into unit "
+                f"binning must be None, 'count', a number, a list of steps or a TimeAxis; a unit goes into unit "
                 f"(got {binning!r})"
             )
-        binning = CountBins()
+        binning = _COUNT
     if isinstance(binning, TimeAxis) and unit != "auto":
         raise ValueError(f"unit has no effect with a TimeAxis, which has its own: leave it out (got {unit!r})")
     final_unit = binning.unit if isinstance(binning, TimeAxis) else unit
     if final_unit == "index" and (options.dayfirst or options.date_format is not None):
         raise ValueError("dayfirst and date_format have no effect with unit 'index': leave them out")
-    if binning is None or isinstance(binning, CountBins):
+    if isinstance(binning, int) and binning < 0:
+        raise ValueError(f"binning must be at least 0 as a number of starts and ends (got {binning})")
+    if binning is None or isinstance(binning, int):
         return binning
     if options.outliers == "keep":
         raise ValueError("outliers='keep' has no effect where the steps are given: leave it out")
@@ -123,8 +127,8 @@ def make_axis(
     first, last = int(all_values.min()), int(all_values.max())
     if binning is None:
         return TimeAxis.from_range(0 if unit == "index" else first, last, unit)
-    if isinstance(binning, CountBins):
-        axis = bin_by_count(values[0], binning.threshold, unit)
+    if isinstance(binning, int):
+        axis = bin_by_count(values[0], binning, unit)
         # Instants of the other splits before or after the train facts belong to the outermost steps.
         return TimeAxis((first, *axis.first[1:]), (*axis.last[:-1], last), unit)
     _check_not_empty(binning)

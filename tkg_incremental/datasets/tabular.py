@@ -17,7 +17,7 @@ from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.lines import read_names
 from tkg_incremental.datasets.numbering import Numbering
-from tkg_incremental.datasets.options import CountBins, Holdout, ReadOptions
+from tkg_incremental.datasets.options import Holdout, ReadOptions
 from tkg_incremental.datasets.periods import read_periods
 from tkg_incremental.datasets.splits import random_split
 from tkg_incremental.datasets.steps import check_binning, check_outliers, make_axis, to_steps, unit_of
@@ -53,10 +53,10 @@ class TabularTKG(TKGDataset):
         unit: What an instant counts: ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"``, ``"year"`` or
             ``"index"`` (times are steps already). ``"auto"`` chooses it by the dates, see
             :func:`~tkg_incremental.datasets.time_units.choose_unit` and :attr:`unit_reason`.
-        binning: What a step is. :obj:`None`: one unit, from the first to the last date that occurs; ``"count"`` or
-            :class:`~tkg_incremental.datasets.options.CountBins`: as many units as it takes to have a number of starts
-            and ends among the train facts; or the first instants of all steps, as in ``[1950, 1990, 2000]`` or
-            ``pd.date_range(…)``; or a :class:`~tkg_incremental.data.TimeAxis`.
+        binning: What a step is. :obj:`None`: one unit, from the first to the last date that occurs; a number, or
+            ``"count"`` for 300: as many units as it takes to have more starts and ends than this among the train
+            facts (:func:`~tkg_incremental.data.bin_by_count`); or the first instants of all steps, as in
+            ``[1950, 1990, 2000]`` or ``pd.date_range(…)``; or a :class:`~tkg_incremental.data.TimeAxis`.
         read: How files are read: columns, delimiter, format of dates, names.
         holdout: The share of triples to withhold, half for validation and half for test, with all their facts; or a
             :class:`~tkg_incremental.datasets.options.Holdout`. See :attr:`held_out`.
@@ -72,7 +72,7 @@ class TabularTKG(TKGDataset):
         *,
         root: str | Path | None = None,
         unit: str = "auto",
-        binning: str | CountBins | Sequence[Any] | TimeAxis | None = None,
+        binning: str | int | Sequence[Any] | TimeAxis | None = None,
         read: ReadOptions | None = None,
         holdout: float | Holdout = 0.0,
         transform: Callable[[Snapshot], Any] | None = None,
@@ -147,7 +147,7 @@ class TabularTKG(TKGDataset):
         unit, self._reason = unit_of(times, self._binning, self._unit, self._read)
         if unit == "index" != known:
             times = [read_periods(table, unit) for table in tables.values()]
-        if self._read.outliers == "error" and (self._binning is None or isinstance(self._binning, CountBins)):
+        if self._read.outliers == "error" and (self._binning is None or isinstance(self._binning, int)):
             check_outliers(times)
         logger.info("unit of time: %s (%s)", unit, self._reason)
         return unit, times

@@ -6,18 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from tkg_incremental.communicator import Communicator
-from tkg_incremental.distributed.sharded_counting import ShardedRankCounter
-from tkg_incremental.metrics.counting import RankCounter
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.strategies import Strategy
 
 if TYPE_CHECKING:
     from tkg_incremental.training.settings import TrainerSettings
-
-
-def rank_counter(model: TKGModel) -> RankCounter:
-    """The rank counter for a model: by shards if its tables are sharded."""
-    return ShardedRankCounter() if model.is_sharded else RankCounter()
 
 
 def check_distributed(

@@ -11,12 +11,15 @@ from torch import Tensor, nn
 
 from tkg_incremental.communicator import Communicator
 from tkg_incremental.distributed.communicator import DistributedCommunicator
+from tkg_incremental.distributed.sharded_counting import count_sharded
 from tkg_incremental.distributed.shards import Lookup, Shards
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.tables import Axis, RowSource
+from tkg_incremental.models.encoder import Axis, RowSource
+from tkg_incremental.ops.ranking import Answers
 from tkg_incremental.optim.touched_rows import TouchedRows
 
-# Initial values drawn at a time: every process draws all of them and keeps its own.
+# Rows at a time, which bounds the memory: of initial values, of which every process draws all and keeps its own, and of
+# candidates.
 _ROWS_AT_A_TIME = 1 << 16
 
 
@@ -102,7 +105,21 @@ class ShardedModel(TKGModel):
     def expand_tables(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("sharded tables cannot grow; make them large enough")
 
-    def only_own(self) -> ShardedModel:
+    def rank_counter(
+        self, known: Tensor, step: int, communicator: Communicator
+    ) -> Callable[[Sequence[Answers]], list[Tensor]]:
+        """All processes take part in every step: each scores its own candidates."""
+        # Ascending, so that a column is found by bisection.
+        columns = self.shards.own(known).nonzero().squeeze(1)
+        here = self._only_own()
+        dtype = next(iter(self.local.values())).dtype
+        candidates = torch.empty(len(columns), self.hidden_channels, device=known.device, dtype=dtype)
+        for start in range(0, len(columns), _ROWS_AT_A_TIME):
+            part = slice(start, start + _ROWS_AT_A_TIME)
+            candidates[part] = here.candidate_vectors(known[columns[part]], step)
+        return lambda sets: count_sharded(sets, candidates, columns, self.decoder.similarity, self.shards)
+
+    def _only_own(self) -> ShardedModel:
         """This model for the rows of this process, addressed by entity ids, without communication."""
 
         def own(name: str, index: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts
 from tkg_incremental.live.step_sizes import InitialSums
-from tkg_incremental.loader import CandidatePool, NegativeSampler
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, SIDES, TAIL, TIME
@@ -197,7 +197,7 @@ def _learner(
 ) -> StepLearner:
     # A question about the past ranks entities that appeared later, too, so they must be learnt as wrong answers.
     timeline = timeline.with_known_until(time)
-    sampler = NegativeSampler(timeline, CandidatePool.draw(timeline, time, pool, seed))
+    sampler = NegativeSampler.with_pool(timeline, time, pool, seed)
     generator = make_generator(seed, "batches", device=model.device)
     strategy = Strategy(terms, "live")
     return StepLearner(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from tkg_incremental.loader.pool import CandidatePool
+if TYPE_CHECKING:
+    from tkg_incremental.loader.negatives import NegativeSampler
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,15 @@ class TKGBatch:
 
     Args:
         terms: One entry per term of the strategy; :obj:`None` for a term without quads in this batch.
-        pool: The entities that candidates are drawn from.
+        sampler: Drew the candidates.
     """
 
     terms: Sequence[TermBatch | None]
-    pool: CandidatePool
+    sampler: NegativeSampler
 
     def part(self, rank: int, size: int) -> TKGBatch:
         """The part of one of several processes, cut after everything was drawn."""
-        return TKGBatch([None if term is None else term.part(rank, size) for term in self.terms], self.pool)
+        return TKGBatch([None if term is None else term.part(rank, size) for term in self.terms], self.sampler)
 
     def __iter__(self) -> Iterator[TermBatch]:
         """The terms that have quads."""
@@ -102,4 +104,4 @@ class TKGBatch:
 
     def __repr__(self) -> str:
         sizes = ", ".join("–" if term is None else str(len(term.quads)) for term in self.terms)
-        return f"TKGBatch([{sizes}] quads, {self.pool!r})"
+        return f"TKGBatch([{sizes}] quads, {self.sampler!r})"

@@ -80,7 +80,7 @@ class TKGLoader:
                 None if part is None else self._draw(term, *part[batch])
                 for term, part in zip(self.terms, parts, strict=True)
             ]
-            yield TKGBatch(terms, self.sampler.pool)
+            yield TKGBatch(terms, self.sampler)
 
     def _sizes(self) -> Iterator[tuple[Quads | None, list[int]]]:
         """The quads of each term and how many of them each batch gets."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
 from tkg_incremental.data.lazy_quads import sample_indices
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import Candidates
-from tkg_incremental.loader.pool import CandidatePool
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import SIDES, TIME, AnswerIndex, Side
 from tkg_incremental.ops.keys import expand_spans
+from tkg_incremental.seeding import make_generator
 
 # A draw that hits a true answer is repeated at most this often, then masked. Only queries whose true answers are
 # nearly all known entities come to that.
@@ -21,15 +23,51 @@ _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
 
 
 class NegativeSampler:
-    r"""Draws negatives uniformly from :math:`E_{known}(t) \setminus \{o : (s, r, o, t) \in D_{train}\}`.
+    r"""Draws negatives uniformly from :math:`E_{known}(t) \setminus \{o : (s, r, o, t) \in D_{train}\}`, or from a pool
+    of these entities.
+
+    Negatives for ten thousand quads touch most entities of any graph. Drawn from a pool they touch the pool, so the
+    cost of a step does not grow with the graph. The members of the pool that are known at ``t`` are
+    ``entities[:num_known[t]]``.
 
     Args:
         timeline: The graph.
-        pool: The entities to draw from; all by default.
+        stride: One entity in ``stride`` is a member of the pool, in the order of first appearance; 1 for all.
+        start: Position of the first member, below ``stride``.
     """
 
-    def __init__(self, timeline: Timeline, pool: CandidatePool | None = None) -> None:
-        self.timeline, self.pool = timeline, pool or CandidatePool(timeline)
+    def __init__(self, timeline: Timeline, stride: int = 1, start: int = 0) -> None:
+        if not 0 <= start < (limit := min(stride, timeline.num_entities)):
+            raise ValueError(f"start must lie in 0 … {limit - 1} (got {start})")
+        self.timeline, self.stride, self.start = timeline, stride, start
+
+    @classmethod
+    def with_pool(cls, timeline: Timeline, time: int, size: int | None, seed: int) -> NegativeSampler:
+        """A sampler with a pool of at least ``size`` and fewer than ``2 × size`` of the entities known at ``time``; all
+        of them if there are fewer or if ``size`` is :obj:`None`. Every entity is a member with the same probability."""
+        stride = 1 if size is None else max(1, int(timeline.num_known[time]) // size)
+        return cls(timeline, stride, int(torch.randint(stride, (), generator=make_generator(seed, "pool", time))))
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every entity is a member."""
+        return self.stride == 1
+
+    @cached_property
+    def entities(self) -> Tensor:
+        """``[P]`` the members by first appearance."""
+        return self.timeline.order[self.start :: self.stride].contiguous()
+
+    @cached_property
+    def num_known(self) -> Tensor:
+        """``[num_steps]`` number of members known at each step."""
+        return (self.timeline.num_known + (self.stride - 1 - self.start)) // self.stride
+
+    @cached_property
+    def position(self) -> Tensor:
+        """``[num_entities]`` the position of each entity in :attr:`entities`, -1 for those that are not members."""
+        position = torch.full((self.timeline.num_entities,), -1, device=self.timeline.device)
+        return position.index_copy_(0, self.entities, torch.arange(len(self.entities), device=position.device))
 
     def draw(self, quads: Tensor, count: int, generator: torch.Generator, shared: bool = False) -> Candidates:
         """Negatives for both queries of each quad.
@@ -52,9 +90,9 @@ class NegativeSampler:
             count: Number of entities; all if fewer are known.
             generator: Source of randomness.
         """
-        known = int(self.pool.num_known[quads[-1, TIME]])
+        known = int(self.num_known[quads[-1, TIME]])
         places = sample_indices(known, min(count, known), generator).to(quads.device).sort().values
-        return Candidates(self.pool.entities[places][None], quads[-1:, TIME], for_batch=True)
+        return Candidates(self.entities[places][None], quads[-1:, TIME], for_batch=True)
 
     def _draw_own(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
         entities = quads.new_empty(2 * len(quads), count)
@@ -66,14 +104,14 @@ class NegativeSampler:
         if missing:
             mask = entities < 0
             # The first member of the pool is encoded at every step; any other entity may not be.
-            entities.masked_fill_(mask, int(self.pool.entities[0]))
+            entities.masked_fill_(mask, int(self.entities[0]))
         return Candidates(entities, quads[:, TIME].repeat(2), None, mask)
 
     def _draw_shared(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
         steps, list_of_quad = torch.unique_consecutive(quads[:, TIME], return_inverse=True)
-        known = self.pool.num_known[steps].clamp(min=1)
+        known = self.num_known[steps].clamp(min=1)
         places = torch.empty(len(steps), count, dtype=torch.long, device=quads.device).random_(generator=generator)
-        return self.from_lists(quads, self.pool.entities[places % known[:, None]], steps, list_of_quad)
+        return self.from_lists(quads, self.entities[places % known[:, None]], steps, list_of_quad)
 
     def from_lists(
         self, quads: Tensor, lists: Tensor, time: Tensor, list_of_quad: Tensor, from_pool: bool = True
@@ -106,7 +144,7 @@ class NegativeSampler:
     def _choose(self, quads: Tensor, side: Side, numbers: Tensor) -> bool:
         """Turns random numbers ``[B, K]`` into entities in place, -1 where there is none; returns if there are such."""
         answers, time = self._answers(side), quads[:, TIME].contiguous()
-        known, entities = self.pool.num_known[time], self.pool.entities
+        known, entities = self.num_known[time], self.entities
         if native.takes(numbers):
             start, count = answers.spans(quads)
             missing = torch.zeros_like(time)
@@ -117,7 +155,7 @@ class NegativeSampler:
         return _choose(quads, answers, entities, known, numbers)
 
     def __repr__(self) -> str:
-        return f"NegativeSampler({self.timeline!r}, {self.pool!r})"
+        return f"NegativeSampler({len(self.entities)} of {self.timeline.num_entities} entities)"
 
 
 def _choose(quads: Tensor, answers: AnswerIndex, entities: Tensor, known: Tensor, numbers: Tensor) -> bool:

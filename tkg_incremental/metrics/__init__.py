@@ -1,6 +1,5 @@
 r"""Metrics: functional form, and the evaluator."""
 
-from tkg_incremental.metrics.counting import RankCounter
 from tkg_incremental.metrics.evaluator import Evaluator
 from tkg_incremental.metrics.functional import (
     average,
@@ -21,7 +20,6 @@ from tkg_incremental.metrics.time_queries import ae_iou, predicted_intervals, ti
 
 __all__ = classes = [
     "Evaluator",
-    "RankCounter",
     "StepRanks",
     "ae_iou",
     "average",

@@ -12,8 +12,7 @@ from torch import Tensor
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics import functional as metric
-from tkg_incremental.metrics.counting import RankCounter
-from tkg_incremental.metrics.step_ranks import SideQueries, StepRanks
+from tkg_incremental.metrics.step_ranks import StepRanks, rank_side
 from tkg_incremental.ops.answers import FIRST, LAST, SIDES, query_columns
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class Evaluator:
             another split is ranked last, too. Not for events, which may well happen again.
         communicator: Connects the processes that share the work. All of them have to make the same calls, and get
             the same bits.
-        count: Counts ranks; by default for models that every process has as a whole.
     """
 
     def __init__(
@@ -59,13 +57,12 @@ class Evaluator:
         max_past_steps: int | None = 100,
         exclude_ended: bool = False,
         communicator: Communicator = LOCAL,
-        count: RankCounter | None = None,
     ) -> None:
         if max_past_steps is not None and max_past_steps < 1:
             raise ValueError(f"max_past_steps must be at least 1 or None (got {max_past_steps})")
         self.timeline, self.split, self.window = timeline, split, window
         self.per_query, self.average_from, self.max_past_steps = per_query, average_from, max_past_steps
-        self.communicator, self.count = communicator, RankCounter() if count is None else count
+        self.communicator = communicator
         self.count_repeats, self.exclude_ended = count_repeats, exclude_ended
         self.table = timeline.split(split) if count_repeats else timeline.split(split).merged()
 
@@ -104,10 +101,9 @@ class Evaluator:
         ended = timeline.observed.deleted(step, self.window) if self.exclude_ended else None
         known = timeline.known_entities(step) if candidates == "known" else timeline.order
         with _eval_mode(model):
-            sides = [SideQueries.of(model, timeline, quads, side, former, len(known), ended) for side in SIDES]
-            sets = [answers for side in sides for answers in side.sets]
-            counts = iter(self.count(sets, model, known, step, communicator or self.communicator))
-        return StepRanks.cat([side.ranks(next(counts), next(counts)) for side in sides])
+            count = model.rank_counter(known, step, communicator or self.communicator)
+            given = count, len(known), former, ended
+            return StepRanks.cat([rank_side(model, timeline, quads, side, *given) for side in SIDES])
 
     def current(self, model: TKGModel, step: int, k: int = 10) -> float:
         """C at one step: the metric of early stopping."""
@@ -213,7 +209,7 @@ class Evaluator:
         }, alpha
 
     def _past(self, model: TKGModel, step: int) -> dict[int, float]:
-        group = self._step_group()
+        group = self._step_group(model)
         steps = past_steps(step, self.max_past_steps)[group.rank :: group.size]
         found = [(j, metric.hits_at(ranks.filtered)) for j in steps if (ranks := self._rank_alone(model, j))]
         mine = torch.tensor(found, dtype=torch.double, device=self.timeline.device).view(-1, 2)
@@ -221,19 +217,19 @@ class Evaluator:
 
     def _pooled_ranks(self, model: TKGModel, steps: Sequence[int], candidates: Candidates = "known") -> Tensor:
         """Filtered ranks of several steps, ascending: means have the same bits for any number of processes."""
-        group = self._step_group()
+        group = self._step_group(model)
         mine = [self._rank_alone(model, step, candidates) for step in steps[group.rank :: group.size]]
         none = torch.empty(0, device=self.timeline.device)
         gathered = group.gather(torch.cat([none, *(ranks.filtered for ranks in mine if ranks)]))
         return torch.cat(gathered).sort().values
 
-    def _step_group(self) -> Communicator:
-        """The processes that divide steps among themselves."""
-        return self.communicator if self.count.shares_steps else LOCAL
+    def _step_group(self, model: TKGModel) -> Communicator:
+        """The processes that divide steps among themselves: all rank every step together if tables are sharded."""
+        return LOCAL if model.is_sharded else self.communicator
 
     def _rank_alone(self, model: TKGModel, step: int, candidates: Candidates = "known") -> StepRanks | None:
         """Ranks of a step of this process; of all processes together if they do not divide steps."""
-        return self.rank(model, step, candidates=candidates, communicator=LOCAL if self.count.shares_steps else None)
+        return self.rank(model, step, candidates=candidates, communicator=None if model.is_sharded else LOCAL)
 
     def _asks_for_new_entity(self, step: int) -> Tensor:
         """Which answers of a step's quads, tail and head queries, were not known at the base step."""

@@ -1,7 +1,8 @@
-"""Ranks of the quads of one step, and the queries they come from."""
+"""Ranks of the quads of one step."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,9 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.data.intervals import one_step_facts
-from tkg_incremental.metrics.counting import Answers
-from tkg_incremental.metrics.exclusion import Exclusion, Ranks, pair_up
+from tkg_incremental.metrics.exclusion import ignore_excluded, pair_up, ranks_with_excluded
 from tkg_incremental.ops.answers import REL, AnswerIndex, Side, query_columns
-from tkg_incremental.ops.ranking import RankCounts
+from tkg_incremental.ops.ranking import Answers, ranks_of
 
 if TYPE_CHECKING:
     from tkg_incremental.models import TKGModel
@@ -55,85 +55,55 @@ class StepRanks:
         return self.deleted[row == first[query]]
 
 
-@dataclass
-class SideQueries:
-    """The distinct queries of one side of some quads, and the answers to rank.
+def rank_side(
+    model: TKGModel,
+    timeline: Timeline,
+    quads: Tensor,
+    side: Side,
+    count: Callable[[Sequence[Answers]], list[Tensor]],
+    num_candidates: int,
+    deleted: Tensor,
+    excluded: Tensor | None = None,
+) -> StepRanks:
+    """Ranks of one side of the quads of a step.
 
     Args:
-        query_of_row: ``[n]`` the query of each quad.
-        by_query: ``[n]`` quads sorted by query.
-        current: The answers of the quads, in the order of ``by_query``.
-        deleted: The deleted answers of each query.
-        exclusion: The candidates that rank behind all others; :obj:`None` for none.
+        model: Gives the query vectors.
+        timeline: The graph.
+        quads: ``[n, 4]`` quads of one step.
+        side: The side that is asked for.
+        count: Counts ranks (:meth:`~tkg_incremental.models.TKGModel.rank_counter`).
+        num_candidates: The candidates are the first ones of the timeline's order.
+        deleted: ``[D, 4]`` deleted facts as quads of the same step.
+        excluded: ``[E, 4]`` quads of the same step whose answers rank behind all others; :obj:`None` for none.
     """
-
-    query_of_row: Tensor
-    by_query: Tensor
-    current: Answers
-    deleted: Answers
-    exclusion: Exclusion | None = None
-
-    @classmethod
-    def of(
-        cls,
-        model: TKGModel,
-        timeline: Timeline,
-        quads: Tensor,
-        side: Side,
-        deleted: Tensor,
-        num_candidates: int,
-        excluded: Tensor | None = None,
-    ) -> SideQueries:
-        """The queries of one side.
-
-        Args:
-            model: Gives the query vectors.
-            timeline: The graph.
-            quads: ``[n, 4]`` quads of one step.
-            side: The side that is asked for.
-            deleted: ``[D, 4]`` deleted facts as quads of the same step.
-            num_candidates: The candidates are the first ones of the timeline's order.
-            excluded: ``[E, 4]`` quads of the same step whose answers rank behind all others; :obj:`None` for none.
-        """
-        given, asked = query_columns(side)
-        # Quads with the same query are scored once.
-        key = quads[:, given] * timeline.num_relations + quads[:, REL]
-        queries, query_of_row = torch.unique(key, return_inverse=True)
-        by_query = torch.argsort(query_of_row, stable=True)
-        example = torch.empty_like(queries).scatter_(0, query_of_row, torch.arange(len(quads), device=quads.device))
-        distinct = quads[example]
-        query = model.query_vectors(distinct, side)
-        owner = query_of_row[by_query]
-        true_query, true_answer = timeline.answers(side, "all").expand(distinct)
-        row, place = pair_up(owner, torch.bincount(true_query, minlength=len(queries)))
-        ignored = row, timeline.column_of[true_answer[place]]
-        answers = Answers(query, owner, timeline.column_of[quads[by_query, asked]], ignored)
-        former_query, former_column = _columns(timeline, deleted, side, distinct)
-        none = former_query[:0]
-        former_answers = Answers(query, former_query, former_column, (none, none))
-        exclusion = None
-        if excluded is not None:
-            exclusion = Exclusion(*_columns(timeline, excluded, side, distinct), num_candidates)
-        return cls(query_of_row, by_query, answers, former_answers, exclusion)
-
-    @property
-    def sets(self) -> list[Answers]:
-        """The answers to count ranks of."""
-        sets = [self.current, self.deleted]
-        return sets if self.exclusion is None else [self.exclusion.twice(answers) for answers in sets]
-
-    def ranks(self, counts: RankCounts, deleted: RankCounts) -> StepRanks:
-        """The ranks from the counts of :attr:`sets`."""
-        now: RankCounts | Ranks = counts
-        former: RankCounts | Ranks = deleted
-        if self.exclusion is not None:
-            now, former = self.exclusion.ranks(self.current, counts), self.exclusion.ranks(self.deleted, deleted)
-        filtered, raw = (torch.empty(len(self.by_query), device=self.by_query.device) for _ in range(2))
-        filtered[self.by_query], raw[self.by_query] = now.filtered, now.raw
-        # The deleted answers of a query count for every quad that has this query.
-        owner = self.deleted.owner
-        row, place = pair_up(self.query_of_row, torch.bincount(owner, minlength=len(self.deleted.query)))
-        return StepRanks(filtered, raw, former.raw[place], row, owner[place])
+    given, asked = query_columns(side)
+    # Quads with the same query are scored once.
+    key = quads[:, given] * timeline.num_relations + quads[:, REL]
+    queries, query_of_row = torch.unique(key, return_inverse=True)
+    by_query = torch.argsort(query_of_row, stable=True)
+    example = torch.empty_like(queries).scatter_(0, query_of_row, torch.arange(len(quads), device=quads.device))
+    distinct = quads[example]
+    query = model.query_vectors(distinct, side)
+    owner = query_of_row[by_query]
+    true_query, true_answer = timeline.answers(side, "all").expand(distinct)
+    row, place = pair_up(owner, torch.bincount(true_query, minlength=len(queries)))
+    ignored = row, timeline.column_of[true_answer[place]]
+    current = Answers(query, owner, timeline.column_of[quads[by_query, asked]], ignored)
+    former_query, former_column = _columns(timeline, deleted, side, distinct)
+    former = Answers(query, former_query, former_column, (former_query[:0], former_query[:0]))
+    if excluded is None:
+        (now_filtered, now_raw), (_, former_raw) = map(ranks_of, count([current, former]))
+    else:
+        last = _columns(timeline, excluded, side, distinct), num_candidates
+        counts = count([ignore_excluded(answers, *last) for answers in (current, former)])
+        now_filtered, now_raw = ranks_with_excluded(current, *last, counts[0])
+        former_raw = ranks_with_excluded(former, *last, counts[1])[1]
+    filtered, raw = (torch.empty(len(quads), device=quads.device) for _ in range(2))
+    filtered[by_query], raw[by_query] = now_filtered, now_raw
+    # The deleted answers of a query count for every quad that has this query.
+    row, place = pair_up(query_of_row, torch.bincount(former_query, minlength=len(queries)))
+    return StepRanks(filtered, raw, former_raw[place], row, former_query[place])
 
 
 def _columns(timeline: Timeline, facts: Tensor, side: Side, queries: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,13 +4,11 @@ from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.calendar_de import CalendarDE
 from tkg_incremental.models.chronor import ChronoR
 from tkg_incremental.models.de import DE
-from tkg_incremental.models.decoder import Decoder
-from tkg_incremental.models.decoders import ComplEx, DistMult, SimplE, TransE
+from tkg_incremental.models.decoders import ComplEx, Decoder, DistMult, SimplE, TransE
 from tkg_incremental.models.encoder import Encoder
 from tkg_incremental.models.hyte import HyTE
 from tkg_incremental.models.saving import load_model, save_model
 from tkg_incremental.models.static import Static
-from tkg_incremental.models.tables import EmbeddingTables
 from tkg_incremental.models.tcomplex import TComplEx
 from tkg_incremental.models.tero import TeRo
 from tkg_incremental.models.tntcomplex import TNTComplEx
@@ -25,7 +23,6 @@ __all__ = classes = [
     "ComplEx",
     "Decoder",
     "DistMult",
-    "EmbeddingTables",
     "Encoder",
     "HyTE",
     "SimplE",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -16,17 +16,19 @@ from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TKGBatch
 from tkg_incremental.models.batch_vectors import ends_of
-from tkg_incremental.models.decoder import Decoder
-from tkg_incremental.models.encoder import Encoder
-from tkg_incremental.models.encoding import EncodedBatch
-from tkg_incremental.models.tables import RowSource
+from tkg_incremental.models.decoders import Decoder
+from tkg_incremental.models.encoder import Encoder, RowSource
+from tkg_incremental.models.encoding import EncodedTerm, encode_terms
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
+from tkg_incremental.ops.ranking import Answers as RankedAnswers
+from tkg_incremental.ops.ranking import count_in_parts
 from tkg_incremental.ops.scores import all_scores, sampled_scores
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's from Python 3.11 on
 
     from tkg_incremental.answers import Answer, AnswerEngine, TimelinePoint
+    from tkg_incremental.communicator import Communicator
     from tkg_incremental.datasets.base import TKGDataset
 
 # Queries with fewer candidates are scored by one thread.
@@ -76,8 +78,7 @@ class TKGModel(Encoder):
     ) -> None:
         super().__init__(num_entities, num_relations * (1 + reciprocal), num_steps, hidden_channels)
         if decoder.reads_halves and (hidden_channels < 2 or hidden_channels % 2):
-            name = type(decoder).__name__
-            raise ValueError(f"hidden_channels must be even and at least 2 with {name} (got {hidden_channels})")
+            raise ValueError(f"hidden_channels must be even and at least 2 with {decoder.name} (got {hidden_channels})")
         self.decoder, self.reciprocal = decoder, reciprocal
         self.__dict__.setdefault("options", {})
         #: Names and times, for :meth:`query`.
@@ -98,9 +99,9 @@ class TKGModel(Encoder):
 
     # Training ------------------------------------------------------------------------------------------
 
-    def encode(self, batch: TKGBatch, timeline: Timeline) -> EncodedBatch:
-        """The vectors of all entities of a batch, each (entity, time) pair once."""
-        return EncodedBatch(self, batch, timeline)
+    def encode(self, batch: TKGBatch, timeline: Timeline) -> list[EncodedTerm | None]:
+        """What each term of a batch learns from. Every (entity, time) pair of the batch is encoded once."""
+        return encode_terms(self, batch, timeline)
 
     def encode_pool(self, entities: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
         """Vectors of the first ``sizes[i]`` entities at ``steps[i]``, and where each step begins among them. A frozen
@@ -218,6 +219,20 @@ class TKGModel(Encoder):
         index = torch.cat([entities, padding]).view(parts, -1)
         query = self.query_vectors(quad, side).expand(parts, -1).contiguous()
         return sampled_scores(query, table, index, self.decoder.similarity).flatten()[: len(entities)]
+
+    def rank_counter(
+        self, known: Tensor, step: int, communicator: Communicator
+    ) -> Callable[[Sequence[RankedAnswers]], list[Tensor]]:
+        """A function that counts the ranks of sets of answers, as :func:`~tkg_incremental.ops.ranking.count_ranks`
+        does, with the same results on all processes.
+
+        Args:
+            known: ``[n]`` the candidates; an answer's column is its position among them.
+            step: The step whose vectors the candidates have.
+            communicator: Connects the processes that share the work.
+        """
+        candidates, similarity = self.candidate_vectors(known, step), self.decoder.similarity
+        return lambda sets: count_in_parts(sets, candidates, similarity, communicator)
 
     # Answers -------------------------------------------------------------------------------------------
 

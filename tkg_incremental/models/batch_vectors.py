@@ -104,7 +104,7 @@ class BatchVectors:
     @cached_property
     def _tables(self) -> tuple[Table, Table]:
         """The table of heads and tails, and the table of candidates."""
-        pool, model = self.batch.pool, self.model
+        pool, model = self.batch.sampler, self.model
         steps, sizes = self._pool_sizes
         if not self._uses_pool:
             pairs = self._encode_pairs(self._distinct_pairs(with_pool=True))
@@ -129,12 +129,12 @@ class BatchVectors:
         first = torch.full((self.timeline.num_steps,), begins[0], device=device)
         if self._num_steps > 1:
             first[torch.tensor(steps, device=device)] = torch.tensor(begins, device=device)
-        return table_of_pool(vectors, first, self.batch.pool.position)
+        return table_of_pool(vectors, first, self.batch.sampler.position)
 
     @cached_property
     def _pool_sizes(self) -> tuple[list[int], list[int]]:
         """The steps at which the pool would be encoded, and the number of its members to encode at each."""
-        pool = self.batch.pool
+        pool = self.batch.sampler
         steps = torch.unique(torch.cat([term.quads[:, TIME] for term in self.batch]))
         needed = pool.num_known.clamp(min=1)
         if pool.has_all:

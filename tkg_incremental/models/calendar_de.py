@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self  # typing's from Python 3.11 on
 
     from tkg_incremental.datasets.base import TKGDataset
-    from tkg_incremental.models.tables import Axis
+    from tkg_incremental.models.encoder import Axis
 
 Unit = Literal["day", "month", "year"]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import make_decoder
 from tkg_incremental.models.halves import join_halves
-from tkg_incremental.ops.stepwise import Formula
+from tkg_incremental.ops.stepwise import StepTables
 
 Layout = Literal["tie", "paper"]
 
@@ -98,12 +98,12 @@ class DE(TKGModel):
         parts = zip(steps, sizes, strict=True)
         return torch.cat([self._swing(vectors[:n], torch.add(phase[:n], frequency[:n], alpha=t)) for t, n in parts])
 
-    def formula(self, steps: Tensor) -> Formula:
-        columns = torch.arange(self.hidden_channels)
+    def step_tables(self, steps: Tensor, tables: Sequence[Tensor]) -> StepTables:
         if self.layout == "tie":
-            return Formula("diachronic", steps)
+            return StepTables("diachronic", steps, tables)
+        columns = torch.arange(self.hidden_channels)
         order = self._lay_out(columns[: self.temporal_channels], columns[self.temporal_channels :])
-        return Formula("diachronic", steps, columns=order)
+        return StepTables("diachronic", steps, tables, columns=order)
 
     def _swing(self, vectors: Tensor, angle: Tensor) -> Tensor:
         moving = vectors[..., : self.temporal_channels] * angle.sin()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TermBatch, TKGBatch
+from tkg_incremental.loader.negatives import NegativeSampler
 from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
 from tkg_incremental.ops.answers import REL, SIDES, TIME
 from tkg_incremental.ops.one_vs_all import Group, one_vs_all_loss
@@ -25,22 +26,17 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 256
 
 
-class EncodedBatch:
-    """A batch with its vectors, which are encoded when the first term needs them.
+def encode_terms(model: TKGModel, batch: TKGBatch, timeline: Timeline) -> list[EncodedTerm | None]:
+    """What each term of a strategy learns from; :obj:`None` for terms without quads in this batch. Their vectors are
+    encoded when the first term needs them.
 
     Args:
         model: The model.
         batch: The batch.
         timeline: The graph, for one-vs-all losses.
     """
-
-    def __init__(self, model: TKGModel, batch: TKGBatch, timeline: Timeline) -> None:
-        self.model, self.batch, self.timeline = model, batch, timeline
-        # Terms refer to the vectors and not to this object: a cycle would keep the vectors until the garbage collector
-        # runs, and their memory is not what triggers it.
-        vectors = BatchVectors(model, batch, timeline)
-        #: What each term of the strategy learns from; :obj:`None` for terms without quads in this batch.
-        self.terms = [None if term is None else EncodedTerm(vectors, term) for term in batch.terms]
+    vectors = BatchVectors(model, batch, timeline)
+    return [None if term is None else EncodedTerm(vectors, term) for term in batch.terms]
 
 
 class EncodedTerm:
@@ -60,6 +56,11 @@ class EncodedTerm:
     @property
     def model(self) -> TKGModel:
         return self._vectors.model
+
+    @property
+    def sampler(self) -> NegativeSampler:
+        """Drew the candidates."""
+        return self._vectors.batch.sampler
 
     @cached_property
     def ends(self) -> tuple[Tensor, Tensor]:
@@ -113,10 +114,11 @@ class EncodedTerm:
             given = line.order, torch.stack(columns, 1), self._masks(line.column_of.__getitem__)
             query, similarity = self.query.view(2, len(quads), -1), self.model.decoder.similarity
             return stepwise.tables.one_vs_all_loss(query, true, *given, similarity, scale)
-        table, first, groups = self._known_table()
+        table, first, groups, limits = self._known_table()
         head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
         self.ends = head, tail
-        return self._loss_of_groups(table.vectors, self.true_scores, groups, line.column_of.__getitem__, scale)
+        place_of = line.column_of.__getitem__
+        return self._loss_of_groups(table.vectors, self.true_scores, groups, place_of, scale, limits)
 
     def batch_loss(self, scale: float = 1.0) -> Tensor:
         r"""``scale`` times the cross-entropy against the entities that were drawn for the whole batch, summed over both
@@ -130,12 +132,7 @@ class EncodedTerm:
         entities = drawn.entities[0]
         columns = line.column_of[entities]  # ascending
         limits = torch.searchsorted(columns, line.num_known[time].contiguous())
-        groups = [
-            Group(
-                slice(begin, min(begin + _BLOCK_ROWS, len(time))), 0, len(entities), limits[begin : begin + _BLOCK_ROWS]
-            )
-            for begin in range(0, len(time), _BLOCK_ROWS)
-        ]
+        groups = _blocks(len(time), len(entities))
 
         def place_of(answers: Tensor) -> Tensor:
             """Not a table of all entities: the cost of a batch must not grow with the graph."""
@@ -145,7 +142,7 @@ class EncodedTerm:
 
         share = line.num_known[time] / limits.clamp(min=1)
         true = true - share.log().repeat(2)
-        return self._loss_of_groups(table.rows(rows[0]), true, groups, place_of, scale)
+        return self._loss_of_groups(table.rows(rows[0]), true, groups, place_of, scale, limits)
 
     def _loss_of_groups(
         self,
@@ -154,6 +151,7 @@ class EncodedTerm:
         groups: list[Group],
         place_of: Callable[[Tensor], Tensor],
         scale: float,
+        limits: Tensor | None,
     ) -> Tensor:
         """Cross-entropy of both queries against groups of candidates, other true answers left out.
 
@@ -163,10 +161,11 @@ class EncodedTerm:
             groups: Quads and their candidates.
             place_of: Places of entities among the candidates of a group, ``[n] → [n]``, -1 for one that is none.
             scale: A factor of the loss.
+            limits: ``[B]`` number of candidates of each quad, if some have fewer than their group.
         """
         query = self.query.view(2, len(self.quads), -1)
         masks, similarity = self._masks(place_of), self.model.decoder.similarity
-        return one_vs_all_loss(query, vectors, true.view(2, -1), groups, masks, similarity, scale)
+        return one_vs_all_loss(query, vectors, true.view(2, -1), groups, masks, similarity, scale, limits)
 
     def _masks(self, place_of: Callable[[Tensor], Tensor]) -> list[tuple[Tensor, Tensor]]:
         """For each side, (quad, place) pairs of the true answers among the candidates, by ascending quad."""
@@ -180,9 +179,9 @@ class EncodedTerm:
             masks.append((row, column))
         return masks
 
-    def _known_table(self) -> tuple[SharedTable, Tensor, list[Group]]:
-        """Vectors of all known entities, where each quad's candidates begin ``[B]``, and quads with their candidates
-        in groups of one product each."""
+    def _known_table(self) -> tuple[SharedTable, Tensor, list[Group], Tensor | None]:
+        """Vectors of all known entities, where each quad's candidates begin ``[B]``, quads with their candidates in
+        groups of one product each, and the number of candidates of each quad if it differs within groups."""
         line, model, time = self._vectors.timeline, self.model, self.quads[:, TIME]
         steps, group, counts = torch.unique_consecutive(time, return_inverse=True, return_counts=True)
         known = line.num_known[steps]
@@ -191,13 +190,15 @@ class EncodedTerm:
         if model.static_entities:
             table = SharedTable(model.encode_known(line.order, at[-1:], widths[-1:]))
             limits = line.num_known[time] if widths[0] < widths[-1] else None
-            blocks = torch.arange(len(time)).split(_BLOCK_ROWS)
-            rows = [slice(int(block[0]), int(block[-1]) + 1) for block in blocks]
-            groups = [Group(some, 0, widths[-1], None if limits is None else limits[some]) for some in rows]
-            return table, torch.zeros_like(time), groups
+            return table, torch.zeros_like(time), _blocks(len(time), widths[-1]), limits
         table = SharedTable(model.encode_known(line.order, at, widths))
         groups = [
-            Group(slice(end - size, end), begin - width, width)
+            (end - size, size, begin - width, width)
             for end, size, begin, width in zip(accumulate(sizes), sizes, accumulate(widths), widths, strict=True)
         ]
-        return table, (known.cumsum(0) - known)[group], groups
+        return table, (known.cumsum(0) - known)[group], groups, None
+
+
+def _blocks(quads: int, candidates: int) -> list[Group]:
+    """Quads that all have the same candidates, in blocks whose scores stay in the cache."""
+    return [(first, min(_BLOCK_ROWS, quads - first), 0, candidates) for first in range(0, quads, _BLOCK_ROWS)]

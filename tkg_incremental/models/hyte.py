@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.decoders import TransE
-from tkg_incremental.ops.stepwise import Formula
+from tkg_incremental.ops.stepwise import StepTables
 
 
 class HyTE(TKGModel):
@@ -63,8 +63,8 @@ class HyTE(TKGModel):
         normals = self._normals(torch.tensor(steps, device=order.device))
         return torch.cat([_project(vectors[:size], normal) for size, normal in zip(sizes, normals, strict=True)])
 
-    def formula(self, steps: Tensor) -> Formula:
-        return Formula("hyperplane", steps, self._normals(steps))
+    def step_tables(self, steps: Tensor, tables: Sequence[Tensor]) -> StepTables:
+        return StepTables("hyperplane", steps, tables, self._normals(steps))
 
     def _normals(self, time: Tensor) -> Tensor:
         return F.normalize(self.rows("normals", time), dim=-1)

@@ -13,14 +13,14 @@ from tkg_incremental.loader.batch import Candidates, TKGBatch
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import HEAD, TAIL, TIME
 from tkg_incremental.ops.scores import KINDS, Similarity
-from tkg_incremental.ops.stepwise import StepSamples, StepTables
+from tkg_incremental.ops.stepwise import StepTables
 
 if TYPE_CHECKING:
     from tkg_incremental.models.base import TKGModel
 
 
 class StepwiseVectors:
-    """Vectors and scores of a batch whose entities have a :meth:`~tkg_incremental.models.Encoder.formula`.
+    """Vectors and scores of a batch whose entities have :meth:`~tkg_incremental.models.Encoder.step_tables`.
 
     Args:
         model: The model.
@@ -50,8 +50,7 @@ class StepwiseVectors:
     def scores(self, query: Tensor, drawn: Candidates, similarity: Similarity) -> Tensor:
         """Scores of candidates, ``[2B, d] → [2B, K]``."""
         index, numbers = self.rows(drawn.entities), self.numbers(drawn.time)
-        samples = StepSamples(index, numbers, len(self._steps), self._num_rows, drawn.list_of_query)
-        return self.tables.sampled_scores(query, samples, similarity)
+        return self.tables.sampled_scores(query, index, numbers, similarity, drawn.list_of_query)
 
     def numbers(self, time: Tensor) -> Tensor:
         """Numbers of steps among the steps of the batch, ``[n] → [n]``."""
@@ -76,7 +75,7 @@ class StepwiseVectors:
     @cached_property
     def _entities(self) -> Tensor | None:
         """``[n]`` the entities whose rows are looked up, ascending; :obj:`None` if the kernels use the whole tables."""
-        pool, model = self._batch.pool, self._model
+        pool, model = self._batch.sampler, self._model
         known = pool.entities[: int(pool.num_known[self._steps].max())]
         if pool.has_all and model.uses_whole_tables(pool.entities, [len(known)]):
             return None
@@ -96,10 +95,6 @@ class StepwiseVectors:
         row_of[self._entities] = torch.arange(len(self._entities))
         return row_of
 
-    @property
-    def _num_rows(self) -> int:
-        return self._model.sizes["entity"] if self._entities is None else len(self._entities)
-
     @cached_property
     def tables(self) -> StepTables:
         """The tables with the formula of the batch's steps."""
@@ -108,4 +103,4 @@ class StepwiseVectors:
         tables = [
             model.get_parameter(name) if entities is None else model.distinct_rows(name, entities) for name in names
         ]
-        return StepTables(model.formula(self._steps), tables)
+        return model.step_tables(self._steps, tables)

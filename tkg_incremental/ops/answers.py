@@ -16,8 +16,6 @@ SIDES: tuple[Side, Side] = ("tail", "head")
 
 HEAD, REL, TAIL, TIME = range(4)
 FIRST, LAST = 3, 4
-#: Last step of a fact that holds at the last step of a graph that grows.
-OPEN = 2**62
 
 # Entries that are compared with a query's time at once.
 _ENTRIES_AT_ONCE = 1 << 22
@@ -58,7 +56,6 @@ class AnswerIndex:
         #: ``[F]`` last step of each entry.
         self.last = facts[order, LAST]
         self._last_begin = int(self.first.max()) if len(facts) else 0
-        self._grows = False
 
     def spans(self, quads: Tensor) -> tuple[Tensor, Tensor]:
         """The entries of each quad's (given, rel) over all time: (start, count), each ``[B]``."""
@@ -107,67 +104,6 @@ class AnswerIndex:
     def has_answers(self, quads: Tensor) -> Tensor:
         """Whether the query of each quad has a true answer, ``[B]``."""
         return self.counts(quads) > 0
-
-    def extend(
-        self,
-        begin: Tensor,
-        end: Tensor,
-        step: int,
-        num_entities: int | None = None,
-        num_relations: int | None = None,
-    ) -> None:
-        """Adds a step in place, as :meth:`tkg_incremental.data.FactTable.extend` does. No sorting is needed.
-
-        Args:
-            begin: ``[n, 3]`` triples that begin at the new step.
-            end: ``[m, 3]`` triples that do not hold at the new step any more.
-            step: The new step.
-            num_entities: Number of entities from now on.
-            num_relations: Number of relations from now on.
-        """
-        self._resize(num_entities or self.num_entities, num_relations or self.num_relations)
-        if not self._grows:
-            self.last[self.last >= step - 1] = OPEN
-            self._grows = True
-        begun, ended = (self._entry_key(triples).unique() for triples in (begin, end))
-        entry, is_open = self._open_entries(ended[~torch.isin(ended, begun)])
-        self.last[entry[is_open]] = step - 1
-        new = begun[~self._open_entries(begun)[1]]
-        if len(new) == 0:
-            return
-        place = torch.searchsorted(self._key, new, right=True) + torch.arange(len(new), device=new.device)
-        is_old = torch.ones(len(self) + len(new), dtype=torch.bool, device=new.device)
-        is_old[place] = False
-        answer = new % self.num_entities
-        values = {
-            "_key": new,
-            "entity": answer,
-            "first": torch.full_like(new, step),
-            "last": torch.full_like(new, OPEN),
-        }
-        for name, added in values.items():
-            both = torch.empty(len(is_old), dtype=torch.long, device=new.device)
-            both[is_old], both[place] = getattr(self, name), added
-            setattr(self, name, both)
-        self._last_begin = step
-        self.__dict__.pop("_begin_key", None)
-
-    def _open_entries(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """The latest entry of each (given, rel, answer), and whether it exists and is open."""
-        entry = torch.searchsorted(self._key, key, right=True) - 1
-        if len(self) == 0:
-            return entry, torch.zeros_like(key, dtype=torch.bool)
-        entry.clamp_(min=0)
-        return entry, (self._key[entry] == key) & (self.last[entry] == OPEN)
-
-    def _resize(self, num_entities: int, num_relations: int) -> None:
-        if (num_entities, num_relations) == (self.num_entities, self.num_relations):
-            return
-        query = self._key // self.num_entities
-        given, rel = query // self.num_relations, query % self.num_relations
-        self.num_entities, self.num_relations = num_entities, num_relations
-        self._key = pack([given, rel, self.entity], [num_entities, num_relations, num_entities])
-        self.__dict__.pop("_begin_key", None)
 
     def to(self, device: torch.device | str) -> AnswerIndex:
         """A copy on another device (itself if it is there already)."""

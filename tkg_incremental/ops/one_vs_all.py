@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,21 +12,8 @@ from torch.autograd.function import once_differentiable
 from tkg_incremental.ops import native
 from tkg_incremental.ops.scores import Similarity, all_scores
 
-
-class Group(NamedTuple):
-    """Queries that share their candidates.
-
-    Args:
-        rows: The queries.
-        start: First row of the table that is a candidate.
-        width: Number of candidates.
-        limits: ``[n]`` number of candidates of each query, if some of them have fewer; :obj:`None` otherwise.
-    """
-
-    rows: slice
-    start: int
-    width: int
-    limits: Tensor | None = None
+#: Queries that share their candidates: first query, number of queries, first row of the table, number of rows.
+Group = tuple[int, int, int, int]
 
 
 def one_vs_all_loss(
@@ -37,6 +24,7 @@ def one_vs_all_loss(
     masks: Sequence[tuple[Tensor, Tensor]],
     similarity: Similarity,
     scale: float = 1.0,
+    limits: Tensor | None = None,
 ) -> Tensor:
     r"""``scale`` times the sum over queries of
     :math:`-\log \frac{\exp(p)}{\exp(p) + \sum_{c \notin mask} \exp(\mathrm{sim}(q, c))}`.
@@ -45,13 +33,14 @@ def one_vs_all_loss(
         query: ``[S, B, d]`` query vectors of ``S`` sides.
         table: ``[N, d]`` vectors of candidates.
         positive: ``[S, B]`` scores of the true answers.
-        groups: Queries and their candidates, by ascending rows.
+        groups: Queries and their candidates, by ascending queries.
         masks: For each side, (row, column) pairs that do not count, the true answers, by ascending row; a column
             counts from the start of the group.
         similarity: How queries and candidates are compared.
         scale: A factor. Given here, it costs nothing; a product with the loss is another walk over all gradients.
+        limits: ``[B]`` number of candidates of each query, if some have fewer than their group; :obj:`None` otherwise.
     """
-    return _OneVsAll.apply(query, table, positive, groups, masks, similarity, scale)
+    return _OneVsAll.apply(query, table, positive, groups, masks, similarity, scale, limits)
 
 
 class _OneVsAll(torch.autograd.Function):
@@ -70,18 +59,19 @@ class _OneVsAll(torch.autograd.Function):
         masks: Sequence[tuple[Tensor, Tensor]],
         similarity: Similarity,
         scale: float,
+        limits: Tensor | None,
     ) -> Tensor:
         sides, width = len(masks), query.size(-1)
         grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
         # Groups that share candidates add to their gradient; the others write it.
-        add = len({group.start for group in groups}) < len(groups)
+        add = len({start for _, _, start, _ in groups}) < len(groups)
         grad_table = torch.zeros_like(table) if add else torch.empty_like(table)
         loss = positive.new_zeros(())
-        bounds = torch.tensor([0, *(group.rows.stop for group in groups)], device=query.device)
+        bounds = torch.tensor([0, *(first + count for first, count, _, _ in groups)], device=query.device)
         mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
-        for number, (rows, start, size, limits) in enumerate(groups):
+        for number, (first, count, start, size) in enumerate(groups):
+            rows = slice(first, first + count)
             candidates, grad_candidates = table[start : start + size], grad_table[start : start + size]
-            count = rows.stop - rows.start
             # The queries of all sides in one product.
             vectors, true = query[:, rows].reshape(-1, width), positive[:, rows].reshape(-1)
             # Under autocast the product has fewer bits than the sums and logarithms below need.
@@ -90,9 +80,9 @@ class _OneVsAll(torch.autograd.Function):
             masked = []
             for side, (row, column) in enumerate(masks):
                 begin, end = mask_bounds[side][number : number + 2]
-                masked.append((row[begin:end] + (side * count - rows.start)) * size + column[begin:end])
+                masked.append((row[begin:end] + (side * count - first)) * size + column[begin:end])
             if limits is not None:
-                unknown = torch.arange(size, device=query.device) >= limits[:, None]
+                unknown = torch.arange(size, device=query.device) >= limits[rows, None]
                 scores.view(sides, count, size).masked_fill_(unknown, -torch.inf)
             peak, total = masked_softmax(scores, true, torch.cat(masked))
             loss += (total.log() + peak - true).sum()
@@ -110,7 +100,7 @@ class _OneVsAll(torch.autograd.Function):
         if grad.device.type != "cpu" or grad != 1:  # to read it would wait for the device
             for gradient in gradients:
                 gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
-        return *gradients, None, None, None, None
+        return *gradients, None, None, None, None, None
 
 
 def masked_softmax(scores: Tensor, true: Tensor, masked: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,6 +12,9 @@ from torch import Tensor
 from tkg_incremental.ops import native
 from tkg_incremental.ops.keys import expand_spans
 from tkg_incremental.ops.scores import Similarity, all_scores
+
+if TYPE_CHECKING:
+    from tkg_incremental.communicator import Communicator
 
 # Scores held at a time: large enough for an efficient product, small enough to stay in the cache while counted.
 _SCORES_AT_A_TIME = 1 << 21
@@ -24,85 +28,103 @@ _SORTED_CHUNKS = 8
 
 
 @dataclass
-class RankCounts:
-    """How many candidates are better than, or tied with, each answer; all ``[P]``.
-
-    Args:
-        better: Candidates with a higher score.
-        tied: Other candidates with the same score.
-        ignored_better: Those of ``better`` that a filtered rank leaves out.
-        ignored_tied: Those of ``tied`` that a filtered rank leaves out.
-    """
-
-    better: Tensor
-    tied: Tensor
-    ignored_better: Tensor
-    ignored_tied: Tensor
-
-    @property
-    def raw(self) -> Tensor:
-        """Rank among all candidates: the mean of the best and the worst rank that ties allow."""
-        return 1 + self.better + self.tied / 2
-
-    @property
-    def filtered(self) -> Tensor:
-        """Rank among the candidates that are not ignored."""
-        return self.raw - self.ignored_better - self.ignored_tied / 2
-
-
-class Blocking:
-    """How answers are scored against candidates: a chunk of answers and a block of candidates at a time.
-
-    Args:
-        candidates: How many candidates there are.
-    """
-
-    def __init__(self, candidates: int) -> None:
-        self._is_wide = candidates > _WIDE
-        self.width = _BLOCK if self._is_wide else max(1, candidates)
-        self._at_a_time = _ANSWERS_TO_A_BLOCK if self._is_wide else max(1, _SCORES_AT_A_TIME // self.width)
-        #: Answers that are divided at multiples of this give the same bits.
-        self.together = self._at_a_time * _SORTED_CHUNKS if self._is_wide else self._at_a_time
-
-    def chunks(self, column: Tensor) -> Iterator[Tensor]:
-        """The answers to score at a time, as places in ``column`` ``[P]``, which has their places among candidates."""
-        for together in torch.arange(len(column), device=column.device).split(self.together):
-            if self._is_wide:
-                together = together[torch.argsort(column[together], stable=True)]
-            yield from together.split(self._at_a_time)
-
-    def room(self, like: Tensor, answers: int) -> Tensor:
-        """Room for the scores of a chunk and a block: fresh memory for each would cost as much as filling it."""
-        return like.new_empty(min(self._at_a_time, answers) * self.width)
-
-
-def count_ranks(
-    query: Tensor,
-    table: Tensor,
-    owner: Tensor,
-    column: Tensor,
-    ignored: tuple[Tensor, Tensor],
-    similarity: Similarity,
-) -> RankCounts:
-    """Counts for answers ``(owner, column)``: which query, and which row of the table.
+class Answers:
+    """Answers to rank: which query, and which candidate.
 
     Args:
         query: ``[Q, d]`` query vectors.
-        table: ``[n, d]`` candidates of all queries.
         owner: ``[P]`` the query of each answer, ascending.
-        column: ``[P]`` the answer's place among the candidates.
-        ignored: (answer, column) pairs a filtered rank leaves out, by ascending answer, each ``[M]``; an
-            answer's own column does not count.
+        column: ``[P]`` the answer's position among the candidates.
+        ignored: (answer, column) pairs that a filtered rank leaves out, by ascending answer, each ``[M]``; an answer's
+            own column does not count.
+    """
+
+    query: Tensor
+    owner: Tensor
+    column: Tensor
+    ignored: tuple[Tensor, Tensor]
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def part(self, start: int, end: int) -> Answers:
+        """The answers ``start … end - 1``."""
+        low, high = torch.searchsorted(self.ignored[0], torch.tensor([start, end], device=self.owner.device)).tolist()
+        ignored = (self.ignored[0][low:high] - start, self.ignored[1][low:high])
+        return Answers(self.query, self.owner[start:end], self.column[start:end], ignored)
+
+
+def block_sizes(candidates: int) -> tuple[int, int, int]:
+    """How answers are scored: the number of candidates and the number of answers of one product, and the number of
+    answers that are sorted together. Answers that are divided at multiples of the last give the same bits."""
+    if candidates > _WIDE:
+        return _BLOCK, _ANSWERS_TO_A_BLOCK, _ANSWERS_TO_A_BLOCK * _SORTED_CHUNKS
+    width = max(1, candidates)
+    at_a_time = max(1, _SCORES_AT_A_TIME // width)
+    return width, at_a_time, at_a_time
+
+
+def chunks_of(column: Tensor, candidates: int) -> Iterator[Tensor]:
+    """The answers to score at a time, as places in ``column`` ``[P]``, which has their places among candidates."""
+    _, at_a_time, sorted_together = block_sizes(candidates)
+    for together in torch.arange(len(column), device=column.device).split(sorted_together):
+        if candidates > _WIDE:
+            together = together[torch.argsort(column[together], stable=True)]
+        yield from together.split(at_a_time)
+
+
+def count_ranks(answers: Answers, table: Tensor, similarity: Similarity) -> Tensor:
+    """Counts for each answer, ``[P, 4]``: candidates with a higher score, other candidates with the same score, and
+    those of both that a filtered rank leaves out. :func:`ranks_of` makes ranks of them.
+
+    Args:
+        answers: The answers.
+        table: ``[n, d]`` candidates of all queries.
         similarity: How queries and candidates are compared.
     """
-    counts = torch.empty(len(owner), 4, dtype=torch.long, device=query.device)
-    blocking = Blocking(len(table))
-    room = blocking.room(query, len(owner))
-    for some in blocking.chunks(column):
-        scores = BlockScores(query, owner[some], table, similarity, blocking.width, room)
-        own = scores.at(column[some])
-        counts[some] = scores.count(own, column[some], pairs_of(ignored, some))
-    return RankCounts(*counts.unbind(1))
+    counts = torch.empty(len(answers), 4, dtype=torch.long, device=table.device)
+    width, at_a_time, _ = block_sizes(len(table))
+    # Fresh memory for each chunk would cost as much as filling it.
+    room = table.new_empty(min(at_a_time, len(answers)) * width)
+    for some in chunks_of(answers.column, len(table)):
+        scores = BlockScores(answers.query, answers.owner[some], table, similarity, width, room)
+        column = answers.column[some]
+        counts[some] = scores.count(scores.at(column), column, pairs_of(answers.ignored, some))
+    return counts
+
+
+def count_in_parts(
+    sets: Sequence[Answers], table: Tensor, similarity: Similarity, communicator: Communicator
+) -> list[Tensor]:
+    """:func:`count_ranks` of several sets of answers, on all processes, each of which counts some of the answers.
+
+    Products of other sizes may differ in their last bits, so the work is divided between the products that one process
+    would compute, never within one: the counts have the same bits for any number of processes.
+
+    Args:
+        sets: The answers, the same on all processes.
+        table: ``[n, d]`` candidates of all queries.
+        similarity: How queries and candidates are compared.
+        communicator: Connects the processes that share the work.
+    """
+    rank, size = communicator.rank, communicator.size
+    if size == 1:
+        return [count_ranks(answers, table, similarity) for answers in sets]
+    together = block_sizes(len(table))[2]
+    parts = [(answers, start) for answers in sets for start in range(0, len(answers), together)]
+    mine = parts[len(parts) * rank // size : len(parts) * (rank + 1) // size]
+    counted = [count_ranks(answers.part(start, start + together), table, similarity) for answers, start in mine]
+    nothing = torch.empty(0, 4, dtype=torch.long, device=table.device)
+    everything = torch.cat(communicator.gather(torch.cat([nothing, *counted])))
+    return list(everything.split([len(answers) for answers in sets]))
+
+
+def ranks_of(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Filtered and raw ranks, ``[P, 4] → 2 × [P]``: the mean of the best and the worst rank that ties allow, among the
+    candidates that are not ignored and among all."""
+    better, tied, ignored_better, ignored_tied = counts.unbind(1)
+    raw = 1 + better + tied / 2
+    return raw - ignored_better - ignored_tied / 2, raw
 
 
 def pairs_of(pairs: tuple[Tensor, Tensor], answers: Tensor) -> tuple[Tensor, Tensor]:

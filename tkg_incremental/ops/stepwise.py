@@ -7,7 +7,7 @@ use them and go on to the next; the gradients go straight into those of the enti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,23 +24,6 @@ LANES, TILE, SHARES = 16, 48, 4
 GROUPS_AT_A_TIME, QUADS_OF_A_GROUP = 8, 128
 
 
-class Formula(NamedTuple):
-    """How the vector of an entity at a step follows from its rows.
-
-    Args:
-        name: ``"diachronic"`` or ``"hyperplane"``.
-        when: ``[S]`` the steps.
-        normals: ``[S, d]`` unit normals of the steps for hyperplanes.
-        columns: ``[d]`` for each column of a vector, its column in the order of the kernels; :obj:`None` if the orders
-            are the same.
-    """
-
-    name: str
-    when: Tensor
-    normals: Tensor | None = None
-    columns: Tensor | None = None
-
-
 class StepTables:
     """Entity tables and the vectors of their rows at some steps, numbered from 0.
 
@@ -48,35 +31,59 @@ class StepTables:
     gradients are summed in one buffer per table.
 
     Args:
-        formula: How vectors follow from rows.
+        formula: How vectors follow from rows, ``"diachronic"`` or ``"hyperplane"``.
+        steps: ``[S]`` the steps.
         tables: ``[N, d]``, for diachronic vectors also frequencies and phases, ``[N, c]``.
+        normals: ``[S, d]`` unit normals of the steps for hyperplanes.
+        columns: ``[d]`` for each column of a vector, its column in the order of the kernels; :obj:`None` if the orders
+            are the same.
     """
 
-    def __init__(self, formula: Formula, tables: Sequence[Tensor]) -> None:
-        normals = () if formula.normals is None else (formula.normals.contiguous(),)
-        self._formula, self._tensors = formula, (*(table.contiguous() for table in tables), *normals)
-        self._kernel = _FORMULAS[formula.name], formula.when.to(torch.float)
+    def __init__(
+        self,
+        formula: str,
+        steps: Tensor,
+        tables: Sequence[Tensor],
+        normals: Tensor | None = None,
+        columns: Tensor | None = None,
+    ) -> None:
+        self._tensors = tuple(each.contiguous() for each in (*tables, *(() if normals is None else (normals,))))
+        self._kernel = _FORMULAS[formula], steps.to(torch.float)
+        self._columns = columns
 
     def vectors(self, rows: Tensor, numbers: Tensor) -> Tensor:
         """Vectors of rows at steps, pair by pair, ``2 × [M] → [M, d]``."""
         *tensors, vectors = _Pairs.apply(self._kernel, rows.contiguous(), numbers.contiguous(), *self._tensors)
         self._tensors = tuple(tensors)
-        columns = self._formula.columns
-        return vectors if columns is None else vectors.index_select(1, columns)
+        return vectors if self._columns is None else vectors.index_select(1, self._columns)
 
-    def sampled_scores(self, query: Tensor, samples: StepSamples, similarity: Similarity) -> Tensor:
-        """Each query against its own list of rows at its step, ``[Q, d] → [Q, K]``."""
-        *tensors, scores = _Scores.apply(
-            self._kernel, KINDS[similarity], samples, self._in_order(query).contiguous(), *self._tensors
-        )
+    def sampled_scores(
+        self,
+        query: Tensor,
+        lists: Tensor,
+        numbers: Tensor,
+        similarity: Similarity,
+        list_of_query: Tensor | None = None,
+    ) -> Tensor:
+        """Each query against a list of rows at one step, ``[Q, d] → [Q, K]``.
+
+        Args:
+            query: ``[Q, d]`` query vectors.
+            lists: ``[L, K]`` rows of the tables.
+            numbers: ``[L]`` the number of each list's step.
+            similarity: How queries and candidates are compared.
+            list_of_query: ``[Q]`` the list of each query; :obj:`None` if every query has its own.
+        """
+        given = lists.contiguous(), numbers.contiguous(), list_of_query
+        query = self._in_order(query).contiguous()
+        *tensors, scores = _Scores.apply(self._kernel, KINDS[similarity], given, query, *self._tensors)
         self._tensors = tuple(tensors)
         return scores
 
     def encode_known(self, order: Tensor, sizes: Sequence[int]) -> Tensor:
         """Vectors of the first ``sizes[s]`` rows of ``order`` at step ``s``, step after step, ``[sum(sizes), d]``."""
         vectors = _Known.apply(self._kernel, order.contiguous(), torch.tensor(sizes), *self._tensors)
-        columns = self._formula.columns
-        return vectors if columns is None else vectors.index_select(1, columns)
+        return vectors if self._columns is None else vectors.index_select(1, self._columns)
 
     def one_vs_all_loss(
         self,
@@ -107,48 +114,28 @@ class StepTables:
 
     def _in_order(self, query: Tensor) -> Tensor:
         """Query vectors ``[*, d]`` with their columns in the order of the kernels."""
-        columns = self._formula.columns
-        return query if columns is None else query.index_select(-1, torch.argsort(columns))
+        return query if self._columns is None else query.index_select(-1, torch.argsort(self._columns))
 
 
-class StepSamples:
-    """Lists of rows, each at one step, and the queries that they belong to.
-
-    Args:
-        index: ``[L, K]`` rows of the tables.
-        numbers: ``[L]`` the number of each list's step.
-        steps: Number of steps.
-        rows: Number of rows of the tables.
-        list_of_query: ``[Q]`` the list of each query; :obj:`None` if every query has its own.
-    """
-
-    def __init__(
-        self, index: Tensor, numbers: Tensor, steps: int, rows: int, list_of_query: Tensor | None = None
-    ) -> None:
-        index, numbers = index.contiguous(), numbers.contiguous()
-        self.shape = (len(index) if list_of_query is None else len(list_of_query), index.size(1))
-        lists, starts = _by_step(numbers, steps)
-        slots, used, counts = torch.empty_like(index), torch.empty_like(index), torch.zeros_like(starts)
-        native.call(
-            "assign_slots",
-            *(index, lists, starts, steps, index.size(1)),
-            *(torch.full((rows,), -1), slots, used, counts),
-        )
-        queries, query_starts = lists, starts
-        if list_of_query is not None:
-            list_of_query = list_of_query.contiguous()
-            numbers = numbers.index_select(0, list_of_query)
-            queries, query_starts = _by_step(numbers, steps)
-        # Kept, because the kernels get their addresses.
-        self._tensors = index, slots, used, counts, starts, list_of_query, queries, query_starts, numbers
-        #: What the kernels take: addresses and sizes.
-        self.given = _addresses(*self._tensors, steps, index.size(1))
-        #: The largest number of distinct rows of a step.
-        self.most_rows = int(counts.max())
-
-    def scratch(self, query: Tensor) -> Tensor:
-        """Room for the vectors of one step per thread."""
-        return query.new_empty(torch.get_num_threads(), self.most_rows, query.size(1))
+def _sort_lists(
+    lists: Tensor, numbers: Tensor, list_of_query: Tensor | None, steps: int, rows: int
+) -> tuple[tuple[Tensor | int | None, ...], int]:
+    """Lists of rows and their queries by step, as the kernels take them, and the largest number of distinct rows of a
+    step, for :meth:`StepTables.sampled_scores`."""
+    order, starts = _by_step(numbers, steps)
+    slots, used, counts = torch.empty_like(lists), torch.empty_like(lists), torch.zeros_like(starts)
+    native.call(
+        "assign_slots",
+        *(lists, order, starts, steps, lists.size(1)),
+        *(torch.full((rows,), -1), slots, used, counts),
+    )
+    queries, query_starts = order, starts
+    if list_of_query is not None:
+        list_of_query = list_of_query.contiguous()
+        numbers = numbers.index_select(0, list_of_query)
+        queries, query_starts = _by_step(numbers, steps)
+    sorted_lists = lists, slots, used, counts, starts, list_of_query, queries, query_starts, numbers
+    return (*sorted_lists, steps, lists.size(1)), int(counts.max())
 
 
 def _by_step(numbers: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -234,16 +221,18 @@ class _Pairs(torch.autograd.Function):
 class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, kernel: tuple[int, Tensor], similarity: int, samples: StepSamples, query: Tensor, *tensors: Tensor
+        ctx: Any, kernel: tuple[int, Tensor], similarity: int, given: tuple[Any, ...], query: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
+        # Kept, because the kernels get its addresses.
+        by_step, most_rows = _sort_lists(*given, len(kernel[1]), len(tensors[0]))
         ctx.save_for_backward(query, *tensors)
         ctx.set_materialize_grads(False)
-        ctx.given = kernel, similarity, samples
-        scores = query.new_empty(samples.shape)
+        ctx.given = kernel, similarity, by_step, most_rows
+        scores = query.new_empty(len(query), given[0].size(1))
         native.call(
             "scores_at_steps",
-            *(similarity, _formula(kernel, tensors), samples.given, query, scores),
-            *(samples.scratch(query), samples.most_rows),
+            *(similarity, _formula(kernel, tensors), _addresses(*by_step), query, scores),
+            *(_room(query, most_rows), most_rows),
         )
         return *tensors, scores
 
@@ -254,19 +243,24 @@ class _Scores(torch.autograd.Function):
         if grad is None:
             return None, None, None, None, *given
         query, *tensors = ctx.saved_tensors
-        kernel, similarity, samples = ctx.given
+        kernel, similarity, by_step, most_rows = ctx.given
         (out, normals), grad_query, width = _gradients(tensors, given), torch.empty_like(query), query.size(1)
         places = torch.zeros(torch.get_num_threads(), len(tensors[0]), dtype=torch.long)
         parts = None if normals is None else query.new_zeros(PARTS, *normals.shape)
         native.call(
             "gradients_of_scores_at_steps",
-            *(similarity, _formula(kernel, tensors), samples.given, query, grad.contiguous(), grad_query),
-            *(_addresses(*out), parts, samples.scratch(query), samples.most_rows, places, len(tensors[0])),
-            *(places.new_empty(samples.shape), query.new_empty(PARTS, 2, width)),
+            *(similarity, _formula(kernel, tensors), _addresses(*by_step), query, grad.contiguous(), grad_query),
+            *(_addresses(*out), parts, _room(query, most_rows), most_rows, places, len(tensors[0])),
+            *(places.new_empty(grad.shape), query.new_empty(PARTS, 2, width)),
         )
         if normals is not None and parts is not None:
             normals += parts.sum(0)
         return None, None, None, grad_query, *out
+
+
+def _room(query: Tensor, rows: int) -> Tensor:
+    """Room for the vectors of one step per thread."""
+    return query.new_empty(torch.get_num_threads(), rows, query.size(1))
 
 
 class _OneVsAllAtSteps(torch.autograd.Function):

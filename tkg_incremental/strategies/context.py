@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,8 +11,8 @@ from torch import Tensor
 from tkg_incremental.data import Timeline
 from tkg_incremental.loader.batch import TermBatch, TKGBatch
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.models.encoding import EncodedBatch, EncodedTerm
-from tkg_incremental.models.tables import Axis
+from tkg_incremental.models.encoder import Axis
+from tkg_incremental.models.encoding import EncodedTerm
 
 
 @dataclass
@@ -24,25 +24,24 @@ class TrainingContext:
         time: The step.
         model: The model that learns.
         previous: The model before the step, frozen.
-        batch: The encoded batch, for terms without a view.
+        terms: What the terms of the present batch learn from, for terms without a view.
     """
 
     timeline: Timeline
     time: int
     model: TKGModel
     previous: TKGModel
-    batch: EncodedBatch | None = None
+    terms: Sequence[EncodedTerm | None] = ()
 
     @torch.no_grad()
     def previous_logits(self, encoded: EncodedTerm) -> Tensor:
         """The previous model's scores for the same quads and candidates, ``[2B, 1 + K]``."""
-        assert self.batch is not None
-        batch = TKGBatch([TermBatch(encoded.quads, encoded.candidates)], self.batch.batch.pool)
+        batch = TKGBatch([TermBatch(encoded.quads, encoded.candidates)], encoded.sampler)
         # The previous model may share modules with the model that learns, e.g. dropout, which must be inactive here.
         modes = [(module, module.training) for module in self.previous.modules()]
         self.previous.eval()
         try:
-            term = self.previous.encode(batch, self.timeline).terms[0]
+            (term,) = self.previous.encode(batch, self.timeline)
             assert term is not None
             return term.logits()
         finally:

@@ -53,7 +53,7 @@ class ReplayOptions:
         return Replay(view, self.negatives, shared, self.weight, distill)
 
 
-class FT(Strategy):
+def FT(facts: str = "added", negatives: Negatives = 500, shared: Shared = False, weight: float = 1.0) -> Strategy:
     r"""Fine-tuning: :math:`L_{CE}` on the added facts.
 
     Args:
@@ -62,14 +62,16 @@ class FT(Strategy):
         shared: Quads of one time, or of one ``"batch"``, share their negatives.
         weight: Weight :math:`\alpha_1`.
     """
-
-    def __init__(
-        self, facts: str = "added", negatives: Negatives = 500, shared: Shared = False, weight: float = 1.0
-    ) -> None:
-        super().__init__([_current(facts, negatives, shared, weight)], "FT")
+    return Strategy([_current(facts, negatives, shared, weight)], "FT")
 
 
-class TR(Strategy):
+def TR(
+    facts: str = "added",
+    negatives: Negatives = 500,
+    shared: Shared = False,
+    weight: float = 1.0,
+    regularization: float = 1.0,
+) -> Strategy:
     r"""Temporal regularization: fine-tuning plus :math:`L_{TR}`.
 
     Args:
@@ -79,19 +81,19 @@ class TR(Strategy):
         weight: Weight :math:`\alpha_1`.
         regularization: Weight :math:`\alpha_5`.
     """
-
-    def __init__(
-        self,
-        facts: str = "added",
-        negatives: Negatives = 500,
-        shared: Shared = False,
-        weight: float = 1.0,
-        regularization: float = 1.0,
-    ) -> None:
-        super().__init__([_current(facts, negatives, shared, weight), TemporalRegularization(regularization)], "TR")
+    return Strategy([_current(facts, negatives, shared, weight), TemporalRegularization(regularization)], "TR")
 
 
-class TIE(Strategy):
+def TIE(
+    facts: str = "added",
+    negatives: Negatives = 500,
+    shared: Shared = False,
+    replay: ReplayOptions | None = ReplayOptions(),  # noqa: B008 (frozen)
+    deletion: float = 1.0,
+    window: int = 10,
+    weight: float = 1.0,
+    regularization: float = 1.0,
+) -> Strategy:
     r"""The whole of `TIE <https://doi.org/10.1145/3404835.3462961>`_:
     :math:`L = \alpha_1 L_{CE} + \alpha_2 L_{del} + \alpha_3 L_{RCE} + \alpha_4 L_{RKD} + \alpha_5 L_{TR}`.
 
@@ -105,27 +107,15 @@ class TIE(Strategy):
         weight: Weight :math:`\alpha_1`.
         regularization: Weight :math:`\alpha_5`.
     """
-
-    def __init__(
-        self,
-        facts: str = "added",
-        negatives: Negatives = 500,
-        shared: Shared = False,
-        replay: ReplayOptions | None = ReplayOptions(),  # noqa: B008 (frozen)
-        deletion: float = 1.0,
-        window: int = 10,
-        weight: float = 1.0,
-        regularization: float = 1.0,
-    ) -> None:
-        terms: list[Term] = [_current(facts, negatives, shared, weight), TemporalRegularization(regularization)]
-        if deletion:
-            terms.append(DeletedFacts(Deleted(window), deletion))
-        if replay is not None:
-            terms.append(replay.term(window, shared=shared))
-        super().__init__(terms, "TIE")
+    terms: list[Term] = [_current(facts, negatives, shared, weight), TemporalRegularization(regularization)]
+    if deletion:
+        terms.append(DeletedFacts(Deleted(window), deletion))
+    if replay is not None:
+        terms.append(replay.term(window, shared=shared))
+    return Strategy(terms, "TIE")
 
 
-class FB(Strategy):
+def FB(window: int = 10, negatives: Negatives = 500) -> Strategy:
     r"""Full batch: everything in the window and the current step, without distillation. The skyline FB of the `TIE
     <https://doi.org/10.1145/3404835.3462961>`_ paper.
 
@@ -133,20 +123,14 @@ class FB(Strategy):
         window: Number of steps back.
         negatives: Negatives per query, or ``"all"``.
     """
-
-    def __init__(self, window: int = 10, negatives: Negatives = 500) -> None:
-        past = CrossEntropy(Replayed(window, size=None), negatives, name="RCE")
-        super().__init__([CrossEntropy(Current(), negatives), past], "FB")
+    past = CrossEntropy(Replayed(window, size=None), negatives, name="RCE")
+    return Strategy([CrossEntropy(Current(), negatives), past], "FB")
 
 
-class FBFuture(Strategy):
+def FBFuture() -> Strategy:
     r"""Full batch with the future: one training over all steps, and nothing is learnt step by step. The skyline
     FB_future of the `TIE <https://doi.org/10.1145/3404835.3462961>`_ paper."""
-
-    sees_future = True
-
-    def __init__(self) -> None:
-        super().__init__([], "FB_future")
+    return Strategy([], "FB_future", sees_future=True)
 
 
 class AGEM(Strategy):

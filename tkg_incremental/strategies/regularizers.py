@@ -31,11 +31,10 @@ class N3(Term):
         check_weight("weight", self.weight)
 
     def losses(self, encoded: EncodedTerm | None, context: TrainingContext) -> Losses:
-        assert context.batch is not None
         model, power = context.model, context.model.penalty_power
         total, count = torch.zeros((), device=model.device), 0
         # If several processes divide a batch, the mean of their losses is the loss of the batch.
-        for part in context.batch.terms:
+        for part in context.terms:
             if part is None:
                 continue
             rel, time = part.quads[:, REL], part.quads[:, TIME]

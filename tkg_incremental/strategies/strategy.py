@@ -18,15 +18,15 @@ class Strategy:
     Args:
         terms: The terms of the loss. The names of their losses must differ.
         name: Name in tables and reports.
+        sees_future: Learn all steps at once, instead of one after the other.
     """
 
-    #: Learns all steps at once, instead of one after the other.
-    sees_future = False
     #: Name of what :meth:`validate` returns.
     validation_metric = "C@10"
 
-    def __init__(self, terms: Iterable[Term], name: str | None = None) -> None:
+    def __init__(self, terms: Iterable[Term], name: str | None = None, sees_future: bool = False) -> None:
         self.terms: Sequence[Term] = tuple(terms)
+        self.sees_future = sees_future
         self.name = name or type(self).__name__
         names = Counter(loss for term in self.terms for loss in term.loss_names)
         for loss, count in names.items():

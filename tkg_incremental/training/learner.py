@@ -172,10 +172,9 @@ class StepLearner:
 
     def losses(self, batch: TKGBatch) -> Losses:
         """The losses of a batch by name. Terms with an anchor weight are left to the optimizer."""
-        encoded = self.model.encode(batch, self.context.timeline)
-        self.context.batch = encoded
+        encoded = self.context.terms = self.model.encode(batch, self.context.timeline)
         losses: Losses = {}
-        for term, part in zip(self.terms, encoded.terms, strict=True):
+        for term, part in zip(self.terms, encoded, strict=True):
             if term.anchor_weight or (term.view is not None and part is None):
                 continue
             weight = 1.0 if part is None else part.weight

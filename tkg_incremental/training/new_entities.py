@@ -108,8 +108,8 @@ def warm_up(
             for index in order.split(batch_size):
                 own = TermBatch(facts[index], sampler.draw(facts[index], 500, generator))
                 others = _against_new(current, entities, sampler, generator, batch_size)
-                encoded = learner.encode(TKGBatch([own, others], sampler.pool), timeline)
-                loss = sum(cross_entropy(term, 1 / len(term.quads)) for term in encoded.terms if term is not None)
+                encoded = learner.encode(TKGBatch([own, others], sampler), timeline)
+                loss = sum(cross_entropy(term, 1 / len(term.quads)) for term in encoded if term is not None)
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[union-attr]
                 optimizer.step()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
-from tkg_incremental.distributed.checks import check_distributed, rank_counter
-from tkg_incremental.loader import CandidatePool, NegativeSampler
+from tkg_incremental.distributed.checks import check_distributed
+from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.saving import can_save, save_model
@@ -85,7 +85,7 @@ class IncrementalTrainer:
         strategy + self.settings.learning.regularizers()  # raises an error if names of losses are not unique
         self.base_seed = seed if self.settings.base.seed is None else self.settings.base.seed
         self.evaluator = evaluator or Evaluator(self.timeline)
-        self.evaluator.communicator, self.evaluator.count = communicator, rank_counter(model)
+        self.evaluator.communicator = communicator
         self.validator = self._validator(self.timeline)
         self.callbacks = [ProgressBar()] if callbacks is None else list(callbacks)
         self.generator = make_generator(self.base_seed, "base model", device=place)
@@ -271,17 +271,14 @@ class IncrementalTrainer:
 
     def _validator(self, timeline: Timeline) -> Evaluator:
         options = {name: getattr(self.evaluator, name) for name in ("window", "exclude_ended")}
-        evaluator = Evaluator(timeline, "val", **options, communicator=self.communicator)
-        evaluator.count = rank_counter(self.model)
-        return evaluator
+        return Evaluator(timeline, "val", **options, communicator=self.communicator)
 
     def _sampler_at(self, time: int) -> NegativeSampler:
         """The warm-up and the step draw from the same pool."""
         if self._sampler is None or self._sampler[0] != time:
             seed = derive_seed(self.seed, "negatives")
             timeline = self._timeline_at(time)
-            pool = CandidatePool.draw(timeline, time, self.settings.negative_pool, seed)
-            self._sampler = time, NegativeSampler(timeline, pool)
+            self._sampler = time, NegativeSampler.with_pool(timeline, time, self.settings.negative_pool, seed)
         return self._sampler[1]
 
     def _timeline_at(self, time: int) -> Timeline:

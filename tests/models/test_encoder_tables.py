@@ -5,7 +5,7 @@ import torch
 from learning import stir
 from oracles.scores import hyperplane
 
-from tkg_incremental.models import DE, EmbeddingTables, HyTE, Static, TKGModel
+from tkg_incremental.models import DE, Encoder, HyTE, Static, TKGModel
 
 SIZES = (5, 2, 7, 4)
 MODELS: list[type[TKGModel]] = [DE, HyTE, Static]
@@ -89,10 +89,10 @@ def test_growth_on_one_axis_leaves_the_others() -> None:
 
 def test_new_steps_start_as_the_last_one() -> None:
     for kind, is_copy in (
-        (EmbeddingTables, True),
-        (type("Drawn", (EmbeddingTables,), {"copies_last_step": False}), False),
+        (Encoder, True),
+        (type("Drawn", (Encoder,), {"copies_last_step": False}), False),
     ):
-        tables = kind(2, 2, 3)
+        tables = kind(2, 2, 3, 4)
         tables.add_table("steps", "time", 4)
         tables.reset_parameters(seed=1)
         tables.expand_tables({"time": 5})
