@@ -14,6 +14,7 @@ from tkg_incremental.metrics.calibration import (
     interpolate,
     isotonic_knots,
     isotonic_regression,
+    logistic_regression,
     reliability,
 )
 
@@ -93,6 +94,19 @@ def test_a_fit_finds_the_probabilities(isotonic: bool) -> None:
     fitted = Calibration.fit(features[:4000], labels[:4000], isotonic=isotonic)
     assert (fitted(features[4000:]) - p[4000:]).abs().mean() < 0.04
     assert expected_calibration_error(fitted(features[4000:]), labels[4000:]) < 0.04
+
+
+@pytest.mark.parametrize("separable", [False, True])
+def test_logistic_regression_finds_the_minimum(separable: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 3, generator=generator, dtype=torch.double)
+    y = (x[:, 0] + (0 if separable else 1) * torch.randn(300, generator=generator) > 0.3).double()
+    found = logistic_regression(x, y, 1e-4)
+    found.requires_grad_(True)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(x @ found[:-1] + found[-1], y)
+    (gradient,) = torch.autograd.grad(loss + 1e-4 * found[:-1].square().sum(), found)
+    assert gradient.abs().max() < 1e-8
+    assert found.abs().max() < (100 if separable else 5)
 
 
 def test_features_without_variance_do_not_matter() -> None:

@@ -43,21 +43,9 @@ class Calibration:
             raise ValueError("labels must contain facts that hold and facts that do not")
         x, y = features.double(), labels.double()
         mean, scale = x.mean(0), x.std(0).clamp(min=1e-6)
-        z = (x - mean) / scale
-        parameters = torch.zeros(x.size(1) + 1, dtype=torch.double, requires_grad=True)
-        optimizer = torch.optim.LBFGS([parameters], max_iter=200, line_search_fn="strong_wolfe")
-
-        def closure() -> Tensor:
-            optimizer.zero_grad()
-            loss = F.binary_cross_entropy_with_logits(z @ parameters[:-1] + parameters[-1], y)
-            loss = loss + penalty * parameters[:-1].square().sum()
-            loss.backward()
-            return loss
-
-        with torch.enable_grad():
-            optimizer.step(closure)
-        slopes = parameters.detach()[:-1] / scale
-        linear = cls(tuple(slopes.tolist()), float(parameters.detach()[-1] - (slopes * mean).sum()))
+        parameters = logistic_regression((x - mean) / scale, y, penalty)
+        slopes = parameters[:-1] / scale
+        linear = cls(tuple(slopes.tolist()), float(parameters[-1] - (slopes * mean).sum()))
         if not isotonic:
             return linear
         return replace(linear, knots=isotonic_knots(linear(x), y))
@@ -106,6 +94,39 @@ class AnswerCalibration:
     def from_dict(cls, state: dict[str, Any]) -> AnswerCalibration:
         predicted, known = (state[name] and Calibration.from_dict(state[name]) for name in ("predicted", "known"))
         return cls(predicted, known, float(state["unit"]))
+
+
+def logistic_regression(features: Tensor, labels: Tensor, penalty: float, max_iter: int = 100) -> Tensor:
+    r"""Weights and bias ``[f + 1]`` that minimize the mean cross-entropy plus
+    :math:`\lambda \lVert \mathbf{w} \rVert^2`, by Newton's method with step halving.
+
+    Args:
+        features: ``[n, f]``.
+        labels: ``[n]`` 0 or 1, both of which occur.
+        penalty: The weight :math:`\lambda` of the penalty, which must be positive.
+        max_iter: Maximum number of steps.
+    """
+    x = torch.cat([features, torch.ones_like(features[:, :1])], 1)
+    ridge = torch.full_like(x[0], 2 * penalty)
+    ridge[-1] = 0.0
+
+    def loss(parameters: Tensor) -> float:
+        penalized = (ridge * parameters.square()).sum() / 2
+        return float(F.binary_cross_entropy_with_logits(x @ parameters, labels) + penalized)
+
+    parameters = torch.zeros_like(ridge)
+    for _ in range(max_iter):
+        p = torch.sigmoid(x @ parameters)
+        gradient = x.t() @ (p - labels) / len(x) + ridge * parameters
+        # The small number keeps the matrix regular where all probabilities are 0 or 1.
+        hessian = (x.t() * (p * (1 - p))) @ x / len(x) + torch.diag(ridge + 1e-9)
+        step, before = torch.linalg.solve(hessian, gradient), loss(parameters)
+        while loss(parameters - step) > before and float(step.abs().max()) > 1e-9:
+            step = step / 2
+        parameters = parameters - step
+        if float(step.abs().max()) < 1e-7:
+            break
+    return parameters
 
 
 def isotonic_regression(values: Sequence[float]) -> list[tuple[float, int]]:

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.rows import pull_back
+from tkg_incremental.optim.plain import PlainOptimizer
 
 
-class DenseAdam(torch.optim.Adam):
+class DenseAdam(PlainOptimizer, torch.optim.Adam):
     r"""Dense Adam with the L2 penalty inside the gradient, as in the released TIE code.
 
     Rows that no batch touches still move towards zero by up to the learning rate per update. That is a good part of

@@ -12,6 +12,7 @@ from tkg_incremental.ops import native
 from tkg_incremental.ops.growing import Growing
 from tkg_incremental.ops.rows import pull_back_rows, rows_not_zero, touched_rows
 from tkg_incremental.optim.dense_adam import by_name
+from tkg_incremental.optim.plain import PlainOptimizer
 from tkg_incremental.optim.touched_rows import TouchedRows
 
 
@@ -25,7 +26,7 @@ def sum_tables(values: dict[str, Tensor]) -> Tensor:
     return torch.stack(list(values.values())).sum()
 
 
-class RowOptimizer(torch.optim.Optimizer):
+class RowOptimizer(PlainOptimizer):
     r"""Base class of row-wise optimizers. A row is touched if its gradient is not zero.
 
     Weight decay and the anchor, which pulls rows towards their former values, are lazy: they act on a row when it is
