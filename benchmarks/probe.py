@@ -44,9 +44,10 @@ def first_batch(dataset: str, root: str, options: dict[str, Any], hidden_channel
         def losses(self, encoded: Any, context: Any) -> dict[str, torch.Tensor]:
             raise Reached
 
+    kind = getattr(datasets, dataset)  # imports torch_geometric
     imported = clock()
     keep_freed_memory()
-    graph = getattr(datasets, dataset)(root, **options)
+    graph = kind(root, **options)
     model = make_model("DE", graph, hidden_channels)
     strategy = Strategy([*TIE().terms, Alarm()], "TIE")
     trainer = IncrementalTrainer(model, graph, strategy, device="cpu", callbacks=[])

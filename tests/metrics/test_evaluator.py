@@ -219,6 +219,7 @@ def test_divided_among_processes(sharded: bool, monkeypatch: pytest.MonkeyPatch)
     facts = [(e, 0, (e * 5 + 1) % 12, e % 3, 8) for e in range(12)]
     timeline = make_interval_timeline(facts, [], facts[::3], num_entities=12, num_relations=1, num_steps=9)
     monkeypatch.setattr(ranking, "_SCORES_AT_A_TIME", 20)  # several products, so that there is something to divide
+    monkeypatch.setattr(ranking, "_SCREEN", 2)
 
     timeline.answers("head"), timeline.answers("tail")  # made before the threads start
 

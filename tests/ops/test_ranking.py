@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.ranks import place
 
+from tkg_incremental.communicator import LOCAL
 from tkg_incremental.ops import ranking
-from tkg_incremental.ops.ranking import Answers, count_ranks, ranks_of
+from tkg_incremental.ops.ranking import Answers, count_in_parts, count_ranks, ranks_of
 from tkg_incremental.ops.scores import Similarity
 
 
@@ -59,6 +60,13 @@ def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
         patch.setattr(ranking, "_SORTED_CHUNKS", data.draw(st.integers(1, 3)))
         given = Answers(query, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]))
         filtered, raw = ranks_of(count_ranks(given, table, similarity))
+        patch.setattr(ranking, "_SCREEN", 1)
+        limit = data.draw(st.integers(1, 4))
+        (limited,) = count_in_parts([given], table, similarity, LOCAL, limit)
+
+    among_first = filtered <= limit
+    assert torch.equal(ranks_of(limited)[0] <= limit, among_first)
+    assert torch.equal(ranks_of(limited)[0][among_first], filtered[among_first])
 
     def score(q: int, c: int) -> float:
         if similarity == "dot":

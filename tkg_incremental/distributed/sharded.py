@@ -106,7 +106,7 @@ class ShardedModel(TKGModel):
         raise NotImplementedError("sharded tables cannot grow; make them large enough")
 
     def rank_counter(
-        self, known: Tensor, step: int, communicator: Communicator
+        self, known: Tensor, step: int, communicator: Communicator, limit: int | None = None
     ) -> Callable[[Sequence[Answers]], list[Tensor]]:
         """All processes take part in every step: each scores its own candidates."""
         # Ascending, so that a column is found by bisection.

@@ -81,6 +81,7 @@ class Evaluator:
         deleted: bool = False,
         candidates: Candidates = "known",
         communicator: Communicator | None = None,
+        limit: int | None = None,
     ) -> StepRanks | None:
         """Ranks of the split's quads at one step; :obj:`None` if there are none.
 
@@ -90,6 +91,7 @@ class Evaluator:
             deleted: Rank deleted answers, too.
             candidates: ``"known"``: the entities known at the step; ``"all"``: all entities.
             communicator: Connects the processes that share the work; the evaluator's by default.
+            limit: For Hits@k alone: filtered ranks above this may be any others above it, and raw ranks mean nothing.
         """
         if candidates not in ("known", "all"):
             raise ValueError(f"candidates must be 'known' or 'all' (got {candidates!r})")
@@ -101,13 +103,13 @@ class Evaluator:
         ended = timeline.observed.deleted(step, self.window) if self.exclude_ended else None
         known = timeline.known_entities(step) if candidates == "known" else timeline.order
         with _eval_mode(model):
-            count = model.rank_counter(known, step, communicator or self.communicator)
+            count = model.rank_counter(known, step, communicator or self.communicator, limit)
             given = count, len(known), former, ended
             return StepRanks.cat([rank_side(model, timeline, quads, side, *given) for side in SIDES])
 
     def current(self, model: TKGModel, step: int, k: int = 10) -> float:
         """C at one step: the metric of early stopping."""
-        ranks = self.rank(model, step)
+        ranks = self.rank(model, step, limit=k)
         return metric.hits_at(ranks.filtered, k) if ranks else float("nan")
 
     def hits(self, model: TKGModel, first: int, last: int, k: int = 10, max_quads: int | None = None) -> float:
@@ -120,7 +122,7 @@ class Evaluator:
             k: Ranks up to this one count.
             max_quads: Leave out steps, evenly, until at most this many quads are left; :obj:`None` for all steps.
         """
-        return metric.hits_at(self._pooled_ranks(model, self._some_steps(first, last, max_quads)), k)
+        return metric.hits_at(self._pooled_ranks(model, self._some_steps(first, last, max_quads), limit=k), k)
 
     def reciprocal_rank(self, model: TKGModel, first: int, last: int, max_quads: int | None = None) -> float:
         """MRR over the pooled quads of the steps ``first … last``, among all entities.
@@ -211,14 +213,16 @@ class Evaluator:
     def _past(self, model: TKGModel, step: int) -> dict[int, float]:
         group = self._step_group(model)
         steps = past_steps(step, self.max_past_steps)[group.rank :: group.size]
-        found = [(j, metric.hits_at(ranks.filtered)) for j in steps if (ranks := self._rank_alone(model, j))]
+        found = [(j, metric.hits_at(ranks.filtered)) for j in steps if (ranks := self._rank_alone(model, j, limit=10))]
         mine = torch.tensor(found, dtype=torch.double, device=self.timeline.device).view(-1, 2)
         return {int(j): value for j, value in sorted(torch.cat(group.gather(mine)).tolist())}
 
-    def _pooled_ranks(self, model: TKGModel, steps: Sequence[int], candidates: Candidates = "known") -> Tensor:
+    def _pooled_ranks(
+        self, model: TKGModel, steps: Sequence[int], candidates: Candidates = "known", limit: int | None = None
+    ) -> Tensor:
         """Filtered ranks of several steps, ascending: means have the same bits for any number of processes."""
         group = self._step_group(model)
-        mine = [self._rank_alone(model, step, candidates) for step in steps[group.rank :: group.size]]
+        mine = [self._rank_alone(model, step, candidates, limit) for step in steps[group.rank :: group.size]]
         none = torch.empty(0, device=self.timeline.device)
         gathered = group.gather(torch.cat([none, *(ranks.filtered for ranks in mine if ranks)]))
         return torch.cat(gathered).sort().values
@@ -227,9 +231,12 @@ class Evaluator:
         """The processes that divide steps among themselves: all rank every step together if tables are sharded."""
         return LOCAL if model.is_sharded else self.communicator
 
-    def _rank_alone(self, model: TKGModel, step: int, candidates: Candidates = "known") -> StepRanks | None:
+    def _rank_alone(
+        self, model: TKGModel, step: int, candidates: Candidates = "known", limit: int | None = None
+    ) -> StepRanks | None:
         """Ranks of a step of this process; of all processes together if they do not divide steps."""
-        return self.rank(model, step, candidates=candidates, communicator=None if model.is_sharded else LOCAL)
+        communicator = None if model.is_sharded else LOCAL
+        return self.rank(model, step, candidates=candidates, communicator=communicator, limit=limit)
 
     def _asks_for_new_entity(self, step: int) -> Tensor:
         """Which answers of a step's quads, tail and head queries, were not known at the base step."""

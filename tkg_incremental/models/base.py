@@ -221,7 +221,7 @@ class TKGModel(Encoder):
         return sampled_scores(query, table, index, self.decoder.similarity).flatten()[: len(entities)]
 
     def rank_counter(
-        self, known: Tensor, step: int, communicator: Communicator
+        self, known: Tensor, step: int, communicator: Communicator, limit: int | None = None
     ) -> Callable[[Sequence[RankedAnswers]], list[Tensor]]:
         """A function that counts the ranks of sets of answers, as :func:`~tkg_incremental.ops.ranking.count_ranks`
         does, with the same results on all processes.
@@ -230,9 +230,11 @@ class TKGModel(Encoder):
             known: ``[n]`` the candidates; an answer's column is its position among them.
             step: The step whose vectors the candidates have.
             communicator: Connects the processes that share the work.
+            limit: Answers whose filtered rank is above this may get any other rank above it, which saves most of the
+                work for them.
         """
         candidates, similarity = self.candidate_vectors(known, step), self.decoder.similarity
-        return lambda sets: count_in_parts(sets, candidates, similarity, communicator)
+        return lambda sets: count_in_parts(sets, candidates, similarity, communicator, limit)
 
     # Answers -------------------------------------------------------------------------------------------
 

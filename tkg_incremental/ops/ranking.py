@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tkg_incremental.ops import native
 from tkg_incremental.ops.keys import expand_spans
-from tkg_incremental.ops.scores import Similarity, all_scores
+from tkg_incremental.ops.scores import Similarity, all_scores, compare
 
 if TYPE_CHECKING:
     from tkg_incremental.communicator import Communicator
@@ -25,6 +25,9 @@ _BLOCK = 1 << 10
 _ANSWERS_TO_A_BLOCK = 512
 # Chunks of answers that are sorted together, so that those of a chunk stand in few blocks of a wide table.
 _SORTED_CHUNKS = 8
+# Number of first candidates that may show that an answer ranks low. Scores of two products may differ by rounding: what
+# is higher must be so by this share of the largest score.
+_SCREEN, _ROUNDING = 1 << 10, 1e-4
 
 
 @dataclass
@@ -52,6 +55,10 @@ class Answers:
         low, high = torch.searchsorted(self.ignored[0], torch.tensor([start, end], device=self.owner.device)).tolist()
         ignored = (self.ignored[0][low:high] - start, self.ignored[1][low:high])
         return Answers(self.query, self.owner[start:end], self.column[start:end], ignored)
+
+    def select(self, index: Tensor) -> Answers:
+        """Some of the answers, by ascending ``index``."""
+        return Answers(self.query, self.owner[index], self.column[index], pairs_of(self.ignored, index))
 
 
 def block_sizes(candidates: int) -> tuple[int, int, int]:
@@ -94,7 +101,11 @@ def count_ranks(answers: Answers, table: Tensor, similarity: Similarity) -> Tens
 
 
 def count_in_parts(
-    sets: Sequence[Answers], table: Tensor, similarity: Similarity, communicator: Communicator
+    sets: Sequence[Answers],
+    table: Tensor,
+    similarity: Similarity,
+    communicator: Communicator,
+    limit: int | None = None,
 ) -> list[Tensor]:
     """:func:`count_ranks` of several sets of answers, on all processes, each of which counts some of the answers.
 
@@ -106,7 +117,17 @@ def count_in_parts(
         table: ``[n, d]`` candidates of all queries.
         similarity: How queries and candidates are compared.
         communicator: Connects the processes that share the work.
+        limit: Answers whose filtered rank is above this may have any other rank above it.
     """
+    if limit is not None and len(table) >= 4 * _SCREEN:
+        places = [_may_be_among(answers, table, similarity, limit) for answers in sets]
+        some = [answers.select(place) for answers, place in zip(sets, places, strict=True)]
+        counts = [torch.zeros(len(answers), 4, dtype=torch.long, device=table.device) for answers in sets]
+        counted = count_in_parts(some, table, similarity, communicator)
+        for rows, place, those in zip(counts, places, counted, strict=True):
+            rows[:, 0] = limit
+            rows[place] = those
+        return counts
     rank, size = communicator.rank, communicator.size
     if size == 1:
         return [count_ranks(answers, table, similarity) for answers in sets]
@@ -117,6 +138,19 @@ def count_in_parts(
     nothing = torch.empty(0, 4, dtype=torch.long, device=table.device)
     everything = torch.cat(communicator.gather(torch.cat([nothing, *counted])))
     return list(everything.split([len(answers) for answers in sets]))
+
+
+def _may_be_among(answers: Answers, table: Tensor, similarity: Similarity, limit: int) -> Tensor:
+    """The answers, ascending, whose filtered rank among the first candidates alone is not above ``limit``."""
+    ignored = torch.bincount(answers.ignored[0], minlength=len(answers))
+    found = [answers.owner[:0]]
+    for some in torch.arange(len(answers), device=table.device).split(_SCREEN):
+        query = answers.query[answers.owner[some]]
+        own = compare(query, table[answers.column[some]], similarity)
+        scores = all_scores(query, table[:_SCREEN], similarity)
+        higher = scores > (own + _ROUNDING * scores.abs().amax(1))[:, None]
+        found.append(some[higher.sum(1) - ignored[some] < limit])
+    return torch.cat(found)
 
 
 def ranks_of(counts: Tensor) -> tuple[Tensor, Tensor]:
