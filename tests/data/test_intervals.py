@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from oracles import Fact, count_bins, expand, rows_of
 from timelines import facts_tensor
 
-from tkg_incremental.data import FactTable, LazyQuads, bin_by_count, expand_intervals
+from tkg_incremental.data import FactTable, LazyQuads, bin_by_count
 from tkg_incremental.data.intervals import merge_intervals, one_step_facts, sort_quads, subtract_intervals
 
 
@@ -27,18 +27,6 @@ def test_a_bin_is_closed_when_the_count_exceeds_the_threshold() -> None:
 def test_nothing_to_bin() -> None:
     with pytest.raises(ValueError, match="instants must not be empty"):
         bin_by_count([])
-
-
-fact = st.tuples(*[st.integers(0, 5)] * 3, st.integers(0, 6), st.integers(0, 6))
-
-
-@given(st.lists(fact, max_size=20))
-def test_expand_intervals(facts: list[tuple[int, int, int, int, int]]) -> None:
-    columns = torch.tensor(facts, dtype=torch.long).view(-1, 5)
-    rows = expand_intervals(columns[:, :3], columns[:, 3], columns[:, 4])
-    assert rows.shape[1] == 4
-    assert rows.dtype == torch.long
-    assert rows_of(rows) == expand(facts)
 
 
 def test_merge_intervals() -> None:

@@ -32,28 +32,25 @@ POINT = {"head": 0, "rel": 1, "tail": 2, "time": 3}
     ],
 )
 def test_headers(header: str, places: dict[str, int]) -> None:
-    layout = find_columns(FILE, 1, header.split())
-    assert layout.has_header
-    assert layout.places == places
+    assert find_columns(FILE, 1, header.split()) == (places, True)
 
 
 def test_an_interval_wins_over_a_time_stamp() -> None:
     fields = ["timestamp", "head", "rel", "tail", "Valid From", "Valid To"]
-    assert find_columns(FILE, 1, fields).places == {role: place + 1 for role, place in INTERVAL.items()}
+    assert find_columns(FILE, 1, fields)[0] == {role: place + 1 for role, place in INTERVAL.items()}
 
 
 def test_no_header() -> None:
     for fields, places in ((["a", "r", "b", "2000"], POINT), (["s", "p", "o", "2000", ""], INTERVAL)):
-        layout = find_columns(FILE, 1, fields)
-        assert (layout.places, layout.has_header) == (places, False)
+        assert find_columns(FILE, 1, fields) == (places, False)
 
 
 def test_columns_by_name_and_position() -> None:
     header = ["Employee", "Relation", "Company", "Hired", "Left"]
     columns = {"head": "employee", "tail": "Company", "start": "Hired", "end": "Left"}
-    assert find_columns(FILE, 1, header, columns).places == INTERVAL
+    assert find_columns(FILE, 1, header, columns)[0] == INTERVAL
     by_place = find_columns(FILE, 1, ["2000", "a", "r", "b"], {"time": 0, "head": 1, "rel": 2, "tail": 3})
-    assert (by_place.places, by_place.has_header) == ({"time": 0, "head": 1, "rel": 2, "tail": 3}, False)
+    assert by_place == ({"time": 0, "head": 1, "rel": 2, "tail": 3}, False)
 
 
 @pytest.mark.parametrize(

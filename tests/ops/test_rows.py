@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.rows import former_rows, look_up, look_up_few, pull_back_rows, touched_rows, with_rows
+from tkg_incremental.ops.rows import former_rows, look_up, pull_back_rows, touched_rows, with_rows
 
 INDEX = torch.tensor([[4, 0], [4, 2]])  # a row twice, and some not at all
 
@@ -36,18 +36,6 @@ def test_rows_without_another_use_of_the_table() -> None:
     (found,) = torch.autograd.grad((rows * weights).sum(), source)
     (wanted,) = torch.autograd.grad(((source * 2)[INDEX] * weights).sum(), source)
     assert torch.allclose(found, wanted)
-
-
-def test_few_distinct_rows() -> None:
-    table, weights, index = draw_vectors(9, 3).requires_grad_(), draw_vectors(2, 3), torch.tensor([1, 7])
-    rows = look_up_few(table, index)
-    assert torch.equal(rows, table[index])
-    (rows * weights).sum().backward()
-    assert table.grad is not None
-    assert table.grad.is_sparse
-    where, values = touched_rows(table.grad)
-    assert torch.equal(where, index)
-    assert torch.equal(values, weights)
 
 
 @pytest.mark.parametrize("index", [[1, 7], [7, 1], [7, 1, 7], []], ids=str)

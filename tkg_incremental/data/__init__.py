@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.data.axis import TimeAxis, parse_instant
 from tkg_incremental.data.facts import FactTable
-from tkg_incremental.data.intervals import bin_by_count, expand_intervals
+from tkg_incremental.data.intervals import bin_by_count
 from tkg_incremental.data.lazy_quads import LazyQuads
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.data.vocabulary import Vocabulary
@@ -21,7 +21,6 @@ __all__ = classes = [
     "Timeline",
     "Vocabulary",
     "bin_by_count",
-    "expand_intervals",
     "parse_instant",
 ]
 

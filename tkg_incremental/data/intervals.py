@@ -111,21 +111,3 @@ def sort_quads(quads: Tensor) -> Tensor:
 def one_step_facts(quads: Tensor) -> Tensor:
     """Each quad as a fact of one step, ``[n, 4] → [n, 5]``."""
     return torch.cat([quads, quads[:, 3:]], dim=1)
-
-
-def expand_intervals(triples: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """Repeats every fact for each step from ``start`` to ``end``, both included.
-
-    Args:
-        triples: ``[n, 3]`` head, rel, tail.
-        start: ``[n]`` first step.
-        end: ``[n]`` last step; a fact with ``end < start`` gives no row.
-
-    Returns:
-        ``[N, 4]`` head, rel, tail, time.
-    """
-    length = (end - start + 1).clamp(min=0)
-    fact = torch.repeat_interleave(torch.arange(len(triples)), length)
-    before = torch.cumsum(length, 0) - length
-    time = start[fact] + torch.arange(len(fact)) - before[fact]
-    return torch.cat([triples[fact], time[:, None]], dim=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tkg_incremental.datasets.lines import DataError, short, wrong_columns
@@ -32,27 +31,15 @@ OP_COLUMNS = {"op", "operation", "change"}
 _PUNCTUATION = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Position of every column that is read.
-
-    Args:
-        places: From ``head``, ``rel``, ``tail`` and ``time`` or ``start`` and ``end`` to the position.
-        has_header: Whether the first record is a header.
-    """
-
-    places: dict[str, int]
-    has_header: bool
-
-
 def find_columns(
     path: Path,
     line: int | None,
     fields: Sequence[str],
     columns: Mapping[str, str | int] | Sequence[str] | None = None,
     surely_header: bool = False,
-) -> Layout:
-    """Finds the columns of a table by its first record.
+) -> tuple[dict[str, int], bool]:
+    """Finds the columns of a table by its first record: the position of each one that is read, from ``head``, ``rel``,
+    ``tail`` and ``time`` or ``start`` and ``end``; and whether the first record is a header.
 
     Args:
         path: The file, for errors.
@@ -62,21 +49,21 @@ def find_columns(
         surely_header: Whether the fields are known to be names of columns, as in data frames.
     """
     if isinstance(columns, Mapping):
-        layout = _mapped(path, line, fields, columns)
+        places, has_header = _mapped(path, line, fields, columns)
     elif columns is not None:
         places = recognise(columns)
         if not is_complete(places):
             raise ValueError(f"columns must name all of {POINT} or all of {INTERVAL} (got {list(columns)!r})")
         if len(columns) != len(fields):
             raise wrong_columns(path, line or 1, (len(columns),), list(fields))
-        layout = Layout(places, surely_header or is_complete(recognise(fields)))
+        has_header = surely_header or is_complete(recognise(fields))
     else:
-        layout = _recognised(path, line, fields, surely_header)
-    if layout.has_header and columns is None:
-        _check_twice(path, line, fields, layout.places)
-    if layout.has_header and (columns is None or isinstance(columns, Mapping)):
-        _check_others(path, line, fields, layout.places)
-    return Layout(_time_columns(layout.places), layout.has_header)
+        places, has_header = _recognised(path, line, fields, surely_header)
+    if has_header and columns is None:
+        _check_twice(path, line, fields, places)
+    if has_header and (columns is None or isinstance(columns, Mapping)):
+        _check_others(path, line, fields, places)
+    return _time_columns(places), has_header
 
 
 def recognise(fields: Sequence[str]) -> dict[str, int]:
@@ -97,7 +84,9 @@ def is_complete(places: Mapping[str, int]) -> bool:
     return places.keys() >= {"head", "rel", "tail"} and ("time" in places or "start" in places)
 
 
-def _mapped(path: Path, line: int | None, fields: Sequence[str], columns: Mapping[str, str | int]) -> Layout:
+def _mapped(
+    path: Path, line: int | None, fields: Sequence[str], columns: Mapping[str, str | int]
+) -> tuple[dict[str, int], bool]:
     if unknown := [role for role in columns if role not in ROLES]:
         raise ValueError(f"columns must map from {', '.join(ROLES)} (got {', '.join(map(str, unknown))})")
     exact = {field.strip(): place for place, field in reversed(list(enumerate(fields)))}
@@ -118,20 +107,22 @@ def _mapped(path: Path, line: int | None, fields: Sequence[str], columns: Mappin
     places = {**found, **given}
     if not is_complete(places):
         raise _incomplete(path, line, fields, places)
-    return Layout(places, not by_position or is_complete(recognise(fields)))
+    return places, not by_position or is_complete(recognise(fields))
 
 
-def _recognised(path: Path, line: int | None, fields: Sequence[str], surely_header: bool) -> Layout:
+def _recognised(
+    path: Path, line: int | None, fields: Sequence[str], surely_header: bool
+) -> tuple[dict[str, int], bool]:
     places = recognise(fields)
     if is_complete(places):
-        return Layout(places, True)
+        return places, True
     # Facts have dates, and dates have digits; a header has names of columns instead.
     looks_like_header = len(places) >= 2 and not any(sign.isdigit() for field in fields for sign in field)
     if surely_header or (looks_like_header and any(len(column_key(field)) > 1 for field in fields)):
         raise _incomplete(path, line, fields, places)
     for roles in (POINT, INTERVAL):
         if len(fields) == len(roles):
-            return Layout({role: place for place, role in enumerate(roles)}, False)
+            return {role: place for place, role in enumerate(roles)}, False
     raise DataError(path, line, f"{_EXPECTED} (got {short(' | '.join(fields))!r})")
 
 

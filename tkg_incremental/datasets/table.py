@@ -78,8 +78,8 @@ def load_table(
     header = records.header
     first = [str(field) for field in records.rows[0]] if header is None else header
     line = None if header is not None else records.lines[0]
-    layout = find_columns(records.path, line, first, columns, surely_header=header is not None)
-    if header is None and layout.has_header:
+    places, has_header = find_columns(records.path, line, first, columns, surely_header=header is not None)
+    if header is None and has_header:
         records.rows, records.lines = records.rows[1:], records.lines[1:]
         if not records.rows:
             raise records.error(None, "expected at least one fact below the header")
@@ -87,13 +87,12 @@ def load_table(
         row = next(row for row, fields in enumerate(records.rows) if len(fields) != len(first))
         raise wrong_columns(records.path, records.lines[row], (len(first),), list(map(str, records.rows[row])))
     cells = list(zip(*records.rows, strict=True))
-    places = layout.places
     head, rel, tail = (_names(records, role, cells[places[role]]) for role in ("head", "rel", "tail"))
     if "time" in places:
         time = cells[places["time"]]
-        return Table(records, head, rel, tail, time, time, True, layout.has_header)
+        return Table(records, head, rel, tail, time, time, True, has_header)
     end: Sequence[Any] = cells[places["end"]] if "end" in places else [None] * len(head)
-    return Table(records, head, rel, tail, cells[places["start"]], end, False, layout.has_header)
+    return Table(records, head, rel, tail, cells[places["start"]], end, False, has_header)
 
 
 def _names(records: Records, role: str, cells: Sequence[Any]) -> list[str]:

@@ -15,10 +15,10 @@ from torch import Tensor
 from tkg_incremental.data.catalog import Catalog
 from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import TKGBatch
-from tkg_incremental.models.batch_vectors import ends_of
+from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
 from tkg_incremental.models.decoders import Decoder
 from tkg_incremental.models.encoder import Encoder, RowSource
-from tkg_incremental.models.encoding import EncodedTerm, encode_terms
+from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
 from tkg_incremental.ops.ranking import Answers as RankedAnswers
 from tkg_incremental.ops.ranking import count_in_parts
@@ -100,8 +100,15 @@ class TKGModel(Encoder):
     # Training ------------------------------------------------------------------------------------------
 
     def encode(self, batch: TKGBatch, timeline: Timeline) -> list[EncodedTerm | None]:
-        """What each term of a batch learns from. Every (entity, time) pair of the batch is encoded once."""
-        return encode_terms(self, batch, timeline)
+        """What each term of a strategy learns from; :obj:`None` for terms without quads in the batch. Every (entity,
+        time) pair is encoded once for all terms, when the first one needs it.
+
+        Args:
+            batch: The batch.
+            timeline: The graph, for losses against all known entities.
+        """
+        vectors = BatchVectors(self, batch, timeline)
+        return [None if term is None else EncodedTerm(vectors, term) for term in batch.terms]
 
     def encode_pool(self, entities: Tensor, steps: list[int], sizes: list[int]) -> tuple[Tensor, list[int]]:
         """Vectors of the first ``sizes[i]`` entities at ``steps[i]``, and where each step begins among them. A frozen

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import look_up, look_up_few
+from tkg_incremental.ops.rows import look_up
 from tkg_incremental.ops.shared import SharedTable
 from tkg_incremental.ops.stepwise import StepTables
 from tkg_incremental.optim.rowwise import gradient_norm, sum_tables
@@ -162,13 +162,6 @@ class Encoder(nn.Module):
             return F.embedding(index, table, sparse=True)
         return look_up(table, index)
 
-    def distinct_rows(self, name: str, index: Tensor) -> Tensor:
-        """:meth:`rows` for distinct, ascending indices."""
-        table = self.get_parameter(name)
-        if self.reads_tables and self._is_sparse(len(index), len(table)):
-            return look_up_few(table, index)
-        return self.rows(name, index)
-
     @property
     def reads_tables(self) -> bool:
         """Whether rows are those of the tables, addressed by their ids."""
@@ -188,7 +181,7 @@ class Encoder(nn.Module):
         looked up once."""
         twin = copy.copy(self)
         names = [name for name, axis in self.axes.items() if axis == "entity"]
-        twin._subset = {name: SharedTable(self.distinct_rows(name, entities)) for name in names}
+        twin._subset = {name: SharedTable(self.rows(name, entities)) for name in names}
         return twin
 
     # Values --------------------------------------------------------------------------------------------

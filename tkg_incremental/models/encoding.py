@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from tkg_incremental.data.timeline import Timeline
-from tkg_incremental.loader.batch import TermBatch, TKGBatch
+from tkg_incremental.loader.batch import TermBatch
 from tkg_incremental.loader.negatives import NegativeSampler
 from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
 from tkg_incremental.ops.answers import REL, SIDES, TIME
@@ -24,19 +23,6 @@ if TYPE_CHECKING:
 
 # Rows of one product in one-vs-all losses of static entities: the scores of a block stay in the cache.
 _BLOCK_ROWS = 256
-
-
-def encode_terms(model: TKGModel, batch: TKGBatch, timeline: Timeline) -> list[EncodedTerm | None]:
-    """What each term of a strategy learns from; :obj:`None` for terms without quads in this batch. Their vectors are
-    encoded when the first term needs them.
-
-    Args:
-        model: The model.
-        batch: The batch.
-        timeline: The graph, for one-vs-all losses.
-    """
-    vectors = BatchVectors(model, batch, timeline)
-    return [None if term is None else EncodedTerm(vectors, term) for term in batch.terms]
 
 
 class EncodedTerm:

@@ -100,7 +100,5 @@ class StepwiseVectors:
         """The tables with the formula of the batch's steps."""
         model, entities = self._model, self._entities
         names = model.formula_tables
-        tables = [
-            model.get_parameter(name) if entities is None else model.distinct_rows(name, entities) for name in names
-        ]
+        tables = [model.get_parameter(name) if entities is None else model.rows(name, entities) for name in names]
         return model.step_tables(self._steps, tables)

@@ -22,7 +22,7 @@ def complex_product(a: Tensor, b: Tensor) -> Tensor:
     >>> complex_product(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 + 4i)
     tensor([-5., 10.])
     """
-    product: Tensor = _Product.apply(*torch.broadcast_tensors(a, b))
+    product: Tensor = _Product.apply(*torch.broadcast_tensors(a, b), False)
     return product
 
 
@@ -32,7 +32,7 @@ def product_with_conjugate(a: Tensor, b: Tensor) -> Tensor:
     >>> product_with_conjugate(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 - 4i)
     tensor([11.,  2.])
     """
-    product: Tensor = _ProductWithConjugate.apply(*torch.broadcast_tensors(a, b))
+    product: Tensor = _Product.apply(*torch.broadcast_tensors(a, b), True)
     return product
 
 
@@ -70,28 +70,17 @@ def _multiply(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
         ctx.save_for_backward(a, b)
-        return _multiply(a, b, conjugate=False)
+        ctx.conjugate = conjugate
+        return _multiply(a, b, conjugate)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         a, b = ctx.saved_tensors
-        return _multiply(grad, b, conjugate=True), _multiply(grad, a, conjugate=True)
-
-
-class _ProductWithConjugate(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
-        ctx.save_for_backward(a, b)
-        return _multiply(a, b, conjugate=True)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        a, b = ctx.saved_tensors
-        return _multiply(grad, b, conjugate=False), _multiply(a, grad, conjugate=True)
+        by_b = _multiply(a, grad, conjugate=True) if ctx.conjugate else _multiply(grad, a, conjugate=True)
+        return _multiply(grad, b, conjugate=not ctx.conjugate), by_b, None
 
 
 class _SumOfModuli(torch.autograd.Function):

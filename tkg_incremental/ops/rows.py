@@ -17,26 +17,6 @@ def look_up(table: Tensor, index: Tensor) -> Tensor:
     return _WithRows.apply(table, index)[1]
 
 
-def look_up_few(table: Tensor, index: Tensor) -> Tensor:
-    """Some distinct rows of a large table, by ascending ``index``, ``[N, d], [n] → [n, d]``; the gradient is sparse,
-    and there is nothing in it to sort or to sum."""
-    return _LookUpFew.apply(table, index)
-
-
-class _LookUpFew(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, index: Tensor) -> Tensor:
-        ctx.save_for_backward(index)
-        ctx.shape = table.shape
-        return table.index_select(0, index)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (index,) = ctx.saved_tensors
-        return torch.sparse_coo_tensor(index[None], grad, ctx.shape, check_invariants=False, is_coalesced=True), None
-
-
 def with_rows(table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     """The table, to go on with, and some of its rows, ``[N, d], [*] → [N, d], [*, d]``.
 

@@ -82,8 +82,8 @@ class StepTables:
 
     def encode_known(self, order: Tensor, sizes: Sequence[int]) -> Tensor:
         """Vectors of the first ``sizes[s]`` rows of ``order`` at step ``s``, step after step, ``[sum(sizes), d]``."""
-        vectors = _Known.apply(self._kernel, order.contiguous(), torch.tensor(sizes), *self._tensors)
-        return vectors if self._columns is None else vectors.index_select(1, self._columns)
+        numbers = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        return self.vectors(torch.cat([order[:size] for size in sizes]), numbers)
 
     def one_vs_all_loss(
         self,
@@ -167,30 +167,6 @@ def _gradients(tensors: Sequence[Tensor], given: Sequence[Tensor | None] = ()) -
     return values, values[1] if len(tensors) == 2 else None
 
 
-class _Known(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, kernel: tuple[int, Tensor], order: Tensor, sizes: Tensor, *tensors: Tensor) -> Tensor:
-        ctx.save_for_backward(order, sizes, *tensors)
-        ctx.kernel = kernel
-        out = tensors[0].new_empty(int(sizes.sum()), tensors[0].size(1))
-        native.call("vectors_at_steps", _formula(kernel, tensors), order, sizes, 0, len(sizes), out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        order, sizes, *tensors = ctx.saved_tensors
-        out, normals = _gradients(tensors)
-        parts = grad.new_zeros(PARTS, len(sizes), grad.size(1))
-        native.call(
-            "gradients_at_steps",
-            *(_formula(ctx.kernel, tensors), order, sizes, 0, len(sizes), grad.contiguous(), _addresses(*out), parts),
-        )
-        if normals is not None:
-            normals += parts.sum(0)
-        return None, None, None, *out
-
-
 class _Pairs(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -224,11 +200,12 @@ class _Scores(torch.autograd.Function):
         ctx: Any, kernel: tuple[int, Tensor], similarity: int, given: tuple[Any, ...], query: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
         # Kept, because the kernels get its addresses.
-        by_step, most_rows = _sort_lists(*given, len(kernel[1]), len(tensors[0]))
+        lists, numbers, list_of_query = given
+        by_step, most_rows = _sort_lists(lists, numbers, list_of_query, len(kernel[1]), len(tensors[0]))
         ctx.save_for_backward(query, *tensors)
         ctx.set_materialize_grads(False)
         ctx.given = kernel, similarity, by_step, most_rows
-        scores = query.new_empty(len(query), given[0].size(1))
+        scores = query.new_empty(len(query), lists.size(1))
         native.call(
             "scores_at_steps",
             *(similarity, _formula(kernel, tensors), _addresses(*by_step), query, scores),
