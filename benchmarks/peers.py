@@ -15,7 +15,7 @@ from benchmarks.lab import Lab
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.metrics import Evaluator, hits_at
 from tkg_incremental.models import Static, TKGModel
-from tkg_incremental.ops.ranking import Answers, count_ranks, ranks_of
+from tkg_incremental.ops.ranking import RankedAnswers, count_ranks, ranks_of
 
 # Their best settings: PyKEEN's speed hardly depends on the batch size from 32 to 500, and PyG takes one triple at a
 # time in any case, here against all entities at once.
@@ -95,7 +95,7 @@ def pyg(lab: Lab) -> Measurement:
         table = model.candidate_vectors(torch.arange(line.num_entities), 0)
         query = model.query_vectors(rows, "tail")
         return ranks_of(
-            count_ranks(Answers(query, torch.arange(len(rows)), rows[:, 2], (nothing, nothing)), table, "dot")
+            count_ranks(RankedAnswers(query, torch.arange(len(rows)), rows[:, 2], (nothing, nothing)), table, "dot")
         )[1]
 
     _must_agree(hits_at(rank_ours()) / 100, rank_theirs())

@@ -133,8 +133,7 @@ def ranking(queries: int, candidates: int, hidden_channels: int) -> Answers:
 
     from benchmarks import memory
     from tkg_incremental.ops.memory import keep_freed_memory
-    from tkg_incremental.ops.ranking import Answers as Ranked
-    from tkg_incremental.ops.ranking import count_ranks
+    from tkg_incremental.ops.ranking import RankedAnswers, count_ranks
 
     generator = torch.Generator().manual_seed(0)
     query = torch.randn(queries, hidden_channels, generator=generator)
@@ -143,7 +142,7 @@ def ranking(queries: int, candidates: int, hidden_channels: int) -> Answers:
     nothing = torch.empty(0, dtype=torch.long)
 
     def rank(count: int = queries) -> None:
-        count_ranks(Ranked(query[:count], torch.arange(count), answer[:count], (nothing, nothing)), table, "dot")
+        count_ranks(RankedAnswers(query[:count], torch.arange(count), answer[:count], (nothing, nothing)), table, "dot")
 
     rank(1)  # compiles and loads what is needed on first use
     memory.trim()

@@ -4,7 +4,7 @@ from timelines import make_interval_timeline
 
 from tkg_incremental.metrics import Evaluator
 from tkg_incremental.metrics.exclusion import ignore_excluded, ranks_with_excluded
-from tkg_incremental.ops.ranking import Answers, count_ranks
+from tkg_incremental.ops.ranking import RankedAnswers, count_ranks
 
 
 def test_by_hand() -> None:
@@ -14,7 +14,7 @@ def test_by_hand() -> None:
     owner, column = torch.tensor([0, 0]), torch.tensor([1, 3])
     true = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 3, 1, 3])
     excluded = torch.tensor([0, 0]), torch.tensor([0, 1])
-    answers = Answers(query, owner, column, true)
+    answers = RankedAnswers(query, owner, column, true)
     counts = count_ranks(ignore_excluded(answers, excluded, 5), table, "dot")
     filtered, raw = ranks_with_excluded(answers, excluded, 5, counts)
     # The answer at 1 is tied with the candidate at 0, behind 2 and 4 and, unless it is filtered, 3.

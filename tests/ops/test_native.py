@@ -16,7 +16,7 @@ from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.models import DE, HyTE
 from tkg_incremental.ops import native
 from tkg_incremental.ops.one_vs_all import masked_softmax
-from tkg_incremental.ops.ranking import Answers, count_ranks
+from tkg_incremental.ops.ranking import RankedAnswers, count_ranks
 from tkg_incremental.ops.rows import pull_back, rows_not_zero
 from tkg_incremental.ops.scores import Similarity, all_scores, sampled_scores
 from tkg_incremental.optim import DenseAdam, RowAdam
@@ -183,7 +183,7 @@ def test_counts(threads: int, queries: int, rows: int, answers: int, seed: int) 
     ignored = torch.arange(answers), torch.randint(rows, (answers,), generator=generator)
 
     def work() -> Any:
-        return count_ranks(Answers(query, owner, column, ignored), table, "dot")
+        return count_ranks(RankedAnswers(query, owner, column, ignored), table, "dot")
 
     assert torch.equal(work(), in_torch(work))
 

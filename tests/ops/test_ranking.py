@@ -6,7 +6,7 @@ from oracles.ranks import place
 
 from tkg_incremental.communicator import LOCAL
 from tkg_incremental.ops import ranking
-from tkg_incremental.ops.ranking import Answers, count_in_parts, count_ranks, ranks_of
+from tkg_incremental.ops.ranking import RankedAnswers, count_in_parts, count_ranks, ranks_of
 from tkg_incremental.ops.scores import Similarity
 
 
@@ -14,7 +14,9 @@ def test_by_hand() -> None:
     # One query that scores the candidates 3, 1, 1, 1, 0; the answers are the second and the last.
     table = torch.tensor([[3.0], [1.0], [1.0], [1.0], [0.0]])
     ignored = (torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 1, 4]))
-    counts = count_ranks(Answers(torch.ones(1, 1), torch.tensor([0, 0]), torch.tensor([1, 4]), ignored), table, "dot")
+    counts = count_ranks(
+        RankedAnswers(torch.ones(1, 1), torch.tensor([0, 0]), torch.tensor([1, 4]), ignored), table, "dot"
+    )
     assert counts[:, 0].tolist() == [1, 4]  # better
     assert counts[:, 1].tolist() == [2, 0]  # tied
     filtered, raw = ranks_of(counts)
@@ -33,7 +35,11 @@ def test_as_many_answers_as_queries_between_the_first_and_the_last() -> None:
     query = torch.tensor([[0.0], [1.0], [0.0], [-1.0]])
     table = torch.tensor([[1.0], [2.0], [3.0]])
     owner, column, none = torch.tensor([1, 3, 3]), torch.tensor([0, 0, 1]), torch.empty(0, dtype=torch.long)
-    assert ranks_of(count_ranks(Answers(query, owner, column, (none, none)), table, "dot"))[1].tolist() == [3, 1, 2]
+    assert ranks_of(count_ranks(RankedAnswers(query, owner, column, (none, none)), table, "dot"))[1].tolist() == [
+        3,
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize("similarity", ["dot", "l1"])
@@ -58,7 +64,7 @@ def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
         patch.setattr(ranking, "_BLOCK", data.draw(st.integers(1, 3)))
         patch.setattr(ranking, "_ANSWERS_TO_A_BLOCK", data.draw(st.integers(1, 3)))
         patch.setattr(ranking, "_SORTED_CHUNKS", data.draw(st.integers(1, 3)))
-        given = Answers(query, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]))
+        given = RankedAnswers(query, owner, columns, (left_out[:, 0].contiguous(), left_out[:, 1]))
         filtered, raw = ranks_of(count_ranks(given, table, similarity))
         patch.setattr(ranking, "_SCREEN", 1)
         limit = data.draw(st.integers(1, 4))
@@ -83,14 +89,14 @@ def test_ranks_by_sorting(similarity: Similarity, data: st.DataObject) -> None:
 def test_counts_add_up_over_shards() -> None:
     query, table = torch.ones(2, 1), torch.tensor([[2.0], [1.0], [1.0], [3.0]])
     owner, column, none = torch.tensor([0, 1]), torch.tensor([1, 3]), torch.empty(0, dtype=torch.long)
-    whole = count_ranks(Answers(query, owner, column, (none, none)), table, "dot")
+    whole = count_ranks(RankedAnswers(query, owner, column, (none, none)), table, "dot")
     # A shard that does not hold an answer gets it as a last row, which ties with nothing but itself.
     found = torch.zeros(2, 4, dtype=torch.long)
     for shard in ([0, 1], [2, 3]):
         for answer in range(2):
             extended = torch.cat([table[[i for i in shard if i != column[answer]]], table[column[answer]][None]])
             last = torch.tensor([len(extended) - 1])
-            given = Answers(query[answer, None], torch.tensor([0]), last, (none, none))
+            given = RankedAnswers(query[answer, None], torch.tensor([0]), last, (none, none))
             found[answer] += count_ranks(given, extended, "dot")[0]
     assert torch.equal(found, whole)
 
@@ -98,7 +104,7 @@ def test_counts_add_up_over_shards() -> None:
 @pytest.mark.parametrize(("value", "rank"), [("inf", 1), ("-inf", 3), ("nan", 2)])
 def test_scores_that_are_no_finite_numbers(value: str, rank: int) -> None:
     table, none = torch.tensor([[1.0], [float(value)], [2.0]]), torch.empty(0, dtype=torch.long)
-    answers = Answers(torch.ones(1, 1), torch.tensor([0]), torch.tensor([1]), (none, none))
+    answers = RankedAnswers(torch.ones(1, 1), torch.tensor([0]), torch.tensor([1]), (none, none))
     assert ranks_of(count_ranks(answers, table, "dot"))[1].tolist() == [rank]
 
 
@@ -108,5 +114,5 @@ def test_equal_vectors_tie_in_a_narrower_last_block(similarity: Similarity) -> N
     table = torch.randn(ranking._WIDE + 5, 32, generator=generator)
     column, none = torch.tensor([5, 3005, 6005, 9005]), torch.empty(0, dtype=torch.long)
     table[-4:] = table[column]
-    answers = Answers(torch.randn(4, 32, generator=generator), torch.arange(4), column, (none, none))
+    answers = RankedAnswers(torch.randn(4, 32, generator=generator), torch.arange(4), column, (none, none))
     assert count_ranks(answers, table, similarity)[:, 1].tolist() == [1, 1, 1, 1]

@@ -11,7 +11,7 @@ from torch import Tensor
 from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.loader import NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models import DE, HyTE, TKGModel
-from tkg_incremental.models.stepwise_vectors import StepwiseVectors
+from tkg_incremental.models.batch_vectors import StepwiseVectors
 from tkg_incremental.ops import native
 from tkg_incremental.ops.stepwise import QUADS_OF_A_GROUP, TILE, split_groups
 from tkg_incremental.strategies.terms import cross_entropy

@@ -15,7 +15,7 @@ from tkg_incremental.distributed.sharded_counting import count_sharded
 from tkg_incremental.distributed.shards import Lookup, Shards
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis, RowSource
-from tkg_incremental.ops.ranking import Answers
+from tkg_incremental.ops.ranking import RankedAnswers
 from tkg_incremental.optim.touched_rows import TouchedRows
 
 # Rows at a time, which bounds the memory: of initial values, of which every process draws all and keeps its own, and of
@@ -107,7 +107,7 @@ class ShardedModel(TKGModel):
 
     def rank_counter(
         self, known: Tensor, step: int, communicator: Communicator, limit: int | None = None
-    ) -> Callable[[Sequence[Answers]], list[Tensor]]:
+    ) -> Callable[[Sequence[RankedAnswers]], list[Tensor]]:
         """All processes take part in every step: each scores its own candidates."""
         # Ascending, so that a column is found by bisection.
         columns = self.shards.own(known).nonzero().squeeze(1)

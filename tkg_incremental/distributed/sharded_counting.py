@@ -9,12 +9,12 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tkg_incremental.distributed.shards import Shards
-from tkg_incremental.ops.ranking import Answers, BlockScores, block_sizes, chunks_of, pairs_of
+from tkg_incremental.ops.ranking import BlockScores, RankedAnswers, block_sizes, chunks_of, pairs_of
 from tkg_incremental.ops.scores import Similarity
 
 
 def count_sharded(
-    sets: Sequence[Answers], candidates: Tensor, columns: Tensor, similarity: Similarity, shards: Shards
+    sets: Sequence[RankedAnswers], candidates: Tensor, columns: Tensor, similarity: Similarity, shards: Shards
 ) -> list[Tensor]:
     """:func:`~tkg_incremental.ops.ranking.count_ranks` of several sets of answers, on all processes.
 
@@ -31,7 +31,9 @@ def count_sharded(
     return list(everything.split([len(answers) for answers in sets]))
 
 
-def _count(answers: Answers, candidates: Tensor, columns: Tensor, similarity: Similarity, shards: Shards) -> Tensor:
+def _count(
+    answers: RankedAnswers, candidates: Tensor, columns: Tensor, similarity: Similarity, shards: Shards
+) -> Tensor:
     """``[P, 4]`` this process' part of better, tied, ignored better and ignored tied."""
     counts = torch.empty(len(answers), 4, dtype=torch.long, device=candidates.device)
     column = _find(answers.column, columns)

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.ops.keys import segment_arange
-from tkg_incremental.ops.ranking import Answers, ranks_of
+from tkg_incremental.ops.ranking import RankedAnswers, ranks_of
 
 #: The query of each excluded candidate, ascending, and its position among the candidates, each ``[E]``.
 Excluded = tuple[Tensor, Tensor]
 
 
-def ignore_excluded(answers: Answers, excluded: Excluded, num_candidates: int) -> Answers:
+def ignore_excluded(answers: RankedAnswers, excluded: Excluded, num_candidates: int) -> RankedAnswers:
     """Each answer twice: for its filtered rank it ignores excluded candidates besides those it ignores already, for
     its raw rank excluded candidates alone."""
     answer, place = pair_up(answers.owner, torch.bincount(excluded[0], minlength=len(answers.query)))
@@ -21,11 +21,11 @@ def ignore_excluded(answers: Answers, excluded: Excluded, num_candidates: int) -
     answer, column = (torch.cat(part) for part in zip(*parts, strict=True))
     key = torch.unique(answer * num_candidates + column)
     owner, column = (each.repeat_interleave(2) for each in (answers.owner, answers.column))
-    return Answers(answers.query, owner, column, (key // num_candidates, key % num_candidates))
+    return RankedAnswers(answers.query, owner, column, (key // num_candidates, key % num_candidates))
 
 
 def ranks_with_excluded(
-    answers: Answers, excluded: Excluded, num_candidates: int, counts: Tensor
+    answers: RankedAnswers, excluded: Excluded, num_candidates: int, counts: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Filtered and raw ranks of answers, from the counts of :func:`ignore_excluded`, ``[2P, 4] → 2 × [P]``."""
     both = ignore_excluded(answers, excluded, num_candidates)

@@ -13,7 +13,7 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.data.intervals import one_step_facts
 from tkg_incremental.metrics.exclusion import ignore_excluded, pair_up, ranks_with_excluded
 from tkg_incremental.ops.answers import REL, AnswerIndex, Side, query_columns
-from tkg_incremental.ops.ranking import Answers, ranks_of
+from tkg_incremental.ops.ranking import RankedAnswers, ranks_of
 
 if TYPE_CHECKING:
     from tkg_incremental.models import TKGModel
@@ -60,7 +60,7 @@ def rank_side(
     timeline: Timeline,
     quads: Tensor,
     side: Side,
-    count: Callable[[Sequence[Answers]], list[Tensor]],
+    count: Callable[[Sequence[RankedAnswers]], list[Tensor]],
     num_candidates: int,
     deleted: Tensor,
     excluded: Tensor | None = None,
@@ -89,9 +89,9 @@ def rank_side(
     true_query, true_answer = timeline.answers(side, "all").expand(distinct)
     row, place = pair_up(owner, torch.bincount(true_query, minlength=len(queries)))
     ignored = row, timeline.column_of[true_answer[place]]
-    current = Answers(query, owner, timeline.column_of[quads[by_query, asked]], ignored)
+    current = RankedAnswers(query, owner, timeline.column_of[quads[by_query, asked]], ignored)
     former_query, former_column = _columns(timeline, deleted, side, distinct)
-    former = Answers(query, former_query, former_column, (former_query[:0], former_query[:0]))
+    former = RankedAnswers(query, former_query, former_column, (former_query[:0], former_query[:0]))
     if excluded is None:
         (now_filtered, now_raw), (_, former_raw) = map(ranks_of, count([current, former]))
     else:

@@ -20,8 +20,7 @@ from tkg_incremental.models.decoders import Decoder
 from tkg_incremental.models.encoder import Encoder, RowSource
 from tkg_incremental.models.encoding import EncodedTerm
 from tkg_incremental.ops.answers import REL, TIME, Side, query_columns
-from tkg_incremental.ops.ranking import Answers as RankedAnswers
-from tkg_incremental.ops.ranking import count_in_parts
+from tkg_incremental.ops.ranking import RankedAnswers, count_in_parts
 from tkg_incremental.ops.scores import all_scores, sampled_scores
 
 if TYPE_CHECKING:

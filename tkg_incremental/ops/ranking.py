@@ -31,7 +31,7 @@ _SCREEN, _ROUNDING = 1 << 10, 1e-4
 
 
 @dataclass
-class Answers:
+class RankedAnswers:
     """Answers to rank: which query, and which candidate.
 
     Args:
@@ -50,15 +50,15 @@ class Answers:
     def __len__(self) -> int:
         return len(self.owner)
 
-    def part(self, start: int, end: int) -> Answers:
+    def part(self, start: int, end: int) -> RankedAnswers:
         """The answers ``start … end - 1``."""
         low, high = torch.searchsorted(self.ignored[0], torch.tensor([start, end], device=self.owner.device)).tolist()
         ignored = (self.ignored[0][low:high] - start, self.ignored[1][low:high])
-        return Answers(self.query, self.owner[start:end], self.column[start:end], ignored)
+        return RankedAnswers(self.query, self.owner[start:end], self.column[start:end], ignored)
 
-    def select(self, index: Tensor) -> Answers:
+    def select(self, index: Tensor) -> RankedAnswers:
         """Some of the answers, by ascending ``index``."""
-        return Answers(self.query, self.owner[index], self.column[index], pairs_of(self.ignored, index))
+        return RankedAnswers(self.query, self.owner[index], self.column[index], pairs_of(self.ignored, index))
 
 
 def block_sizes(candidates: int) -> tuple[int, int, int]:
@@ -80,7 +80,7 @@ def chunks_of(column: Tensor, candidates: int) -> Iterator[Tensor]:
         yield from together.split(at_a_time)
 
 
-def count_ranks(answers: Answers, table: Tensor, similarity: Similarity) -> Tensor:
+def count_ranks(answers: RankedAnswers, table: Tensor, similarity: Similarity) -> Tensor:
     """Counts for each answer, ``[P, 4]``: candidates with a higher score, other candidates with the same score, and
     those of both that a filtered rank leaves out. :func:`ranks_of` makes ranks of them.
 
@@ -101,7 +101,7 @@ def count_ranks(answers: Answers, table: Tensor, similarity: Similarity) -> Tens
 
 
 def count_in_parts(
-    sets: Sequence[Answers],
+    sets: Sequence[RankedAnswers],
     table: Tensor,
     similarity: Similarity,
     communicator: Communicator,
@@ -140,7 +140,7 @@ def count_in_parts(
     return list(everything.split([len(answers) for answers in sets]))
 
 
-def _may_be_among(answers: Answers, table: Tensor, similarity: Similarity, limit: int) -> Tensor:
+def _may_be_among(answers: RankedAnswers, table: Tensor, similarity: Similarity, limit: int) -> Tensor:
     """The answers, ascending, whose filtered rank among the first candidates alone is not above ``limit``."""
     ignored = torch.bincount(answers.ignored[0], minlength=len(answers))
     found = [answers.owner[:0]]

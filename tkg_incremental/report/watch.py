@@ -11,7 +11,7 @@ from torch import Tensor
 from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import REL, SIDES, TIME, Side, query_columns
-from tkg_incremental.ops.ranking import Answers, count_ranks, ranks_of
+from tkg_incremental.ops.ranking import RankedAnswers, count_ranks, ranks_of
 from tkg_incremental.report.changes import Handover, Question, WatchedAnswer
 from tkg_incremental.report.handovers import MAX_GAP, Handovers, QuestionIds
 
@@ -35,7 +35,7 @@ def raw_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, side: Side, ca
     column = timeline.column_of[quads[:, query_columns(side)[1]]]
     none = (owner[:0], owner[:0])
     query = model.query_vectors(quads, side)
-    return ranks_of(count_ranks(Answers(query, owner, column, none), candidates, model.decoder.similarity))[1]
+    return ranks_of(count_ranks(RankedAnswers(query, owner, column, none), candidates, model.decoder.similarity))[1]
 
 
 class WatchList:
