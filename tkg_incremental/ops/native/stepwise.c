@@ -135,20 +135,31 @@ enum { AT_ONCE = 64 };
 /* Rows at a time: while they go through the steps, the queries of one step stay in the cache, and so do the rows. */
 enum { BLOCK = 64 };
 
+/* The step of a sample; the number of steps if it is not below the end of its row. */
+INLINE int64_t step_of_sample(const struct samples *of, const struct sample *sorted, int64_t place, int64_t end) {
+    return place < end ? of->step_of[sorted[place].query] : of->steps;
+}
+
 /* The gradients of the rows first … first + rows - 1 at all steps from their samples, sorted by row and by step. */
 FOR_EVERY_CPU
 static void gradients_of_rows(int64_t kind, const struct formula *by, const struct samples *of, int64_t first,
                               int64_t rows, const float *query, const struct sample *sorted, const int64_t *ends,
                               float *z, float *g, const struct gradients *out, float *normals) {
     const int64_t width = by->width;
-    int64_t next[BLOCK], owner[AT_ONCE];
+    int64_t next[BLOCK], step[BLOCK], owner[AT_ONCE];
     float weight[AT_ONCE];
-    for (int64_t r = 0; r < rows; ++r) next[r] = first + r ? ends[first + r - 1] : 0;
-    for (int64_t s = 0; s < of->steps; ++s)
+    for (int64_t r = 0; r < rows; ++r) {
+        next[r] = first + r ? ends[first + r - 1] : 0;
+        step[r] = step_of_sample(of, sorted, next[r], ends[first + r]);
+    }
+    for (;;) {
+        int64_t s = of->steps;
+        for (int64_t r = 0; r < rows; ++r) s = at_most(s, step[r]);
+        if (s == of->steps) return;
         for (int64_t r = 0; r < rows; ++r) {
+            if (step[r] != s) continue;
             const int64_t count = ends[first + r];
             int64_t from = next[r];
-            if (from == count || of->step_of[sorted[from].query] != s) continue;
             if (kind == L1) write_vector(by, first + r, s, z, 0);
             memset(g, 0, sizeof(float) * (size_t)width);
             for (int64_t some = AT_ONCE; some == AT_ONCE && from < count; from += some) {
@@ -158,7 +169,9 @@ static void gradients_of_rows(int64_t kind, const struct formula *by, const stru
             }
             add_vector_gradient(by, first + r, s, g, out, normals + s * width, 0);
             next[r] = from;
+            step[r] = step_of_sample(of, sorted, from, count);
         }
+    }
 }
 
 /* The gradients of the queries, and what is added to those of the tables. Samples are first sorted by the row they took:
