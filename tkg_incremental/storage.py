@@ -177,7 +177,7 @@ def load_verified(
         except (OSError, MemoryError):
             raise
         except Exception as error:
-            # What torch makes of bytes that no `torch.save` wrote is anyone's guess.
+            # Bytes that `torch.save` did not write may raise anything.
             raise CorruptFileError(path, f"it was not written by this package ({error!r})") from error
 
 

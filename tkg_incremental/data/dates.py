@@ -187,7 +187,7 @@ def _read_as(text: str, dayfirst: bool, date_format: str | None) -> Period:
 
 def _date_and_time(text: str) -> Period:
     iso = text
-    if len(text) != 19:  # Python 3.10 knows neither other lengths of fractions nor "Z"
+    if len(text) != 19:  # Python 3.10 reads neither other lengths of fractions nor "Z"
         iso = _FRACTION.sub(r"\1", text)
         iso = (iso[:-1] + "+00:00" if iso[-1] in "Zz" else iso).replace(" +", "+")
     try:

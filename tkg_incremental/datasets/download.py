@@ -113,7 +113,7 @@ def _fetch(
     """Brings one file to its place. The part file is kept when the connection fails, to go on from there."""
     part = target.with_name(f"{target.name}.part")
     if target.exists():
-        logger.warning("'%s' has the wrong checksum and is fetched anew", target)
+        logger.warning("'%s' has the wrong checksum and is downloaded again", target)
     actual = None
     for _ in range(2):  # an old part file may be what was wrong, and the second time there is none
         if source.startswith(("http://", "https://")):
@@ -167,7 +167,7 @@ def _stream(url: str, part: Path, timeout: float) -> None:
         headers["Range"] = f"bytes={offset}-"
     with requests.get(url, headers=headers, stream=True, timeout=timeout) as response:
         if offset and response.status_code == 416:
-            return  # nothing lies beyond the part: it is the whole file, or wrong; the checksum tells
+            return  # nothing lies beyond the part: it is the whole file, or wrong, which the checksum shows
         response.raise_for_status()
         if response.status_code != 206:
             offset = 0  # the server ignored the range and sends everything

@@ -14,7 +14,7 @@ from tkg_incremental.datasets.lines import DataError, short
 _DAMAGE = b"\xe2\x80?"
 _MARK = "\ufffd"
 
-# What stands around the damage tells what was lost.
+# The text around the damage shows what was lost.
 _REPAIRS = [
     (re.compile(rf"(?<=\S ){_MARK}(?=\w)"), "– "),  # "Best Actor ?Drama": a dash between spaces
     (re.compile(rf"(?<=\b1939){_MARK}(?=945\b)"), "–1"),  # the second world war

@@ -71,9 +71,9 @@ class AnswerCalibration:
 
     Of a predicted answer, it is the share of such answers that turned out to be true: fitted on facts that the model
     was not trained on, asked in both directions, on questions without an answer, and on further answers to questions
-    that have a known one. Of a known fact, it is how surely the model tells the fact from the best wrong answer: fitted
-    on facts that the model was trained on, with 1 in 100 known facts taken to be a mistake. A known fact with a low
-    probability is one that the model did not learn.
+    that have a known one. Of a known fact, it is how clearly the model scores the fact above the best wrong answer:
+    fitted on facts that the model was trained on, with 1 in 100 known facts taken to be a mistake. A known fact with a
+    low probability is one that the model did not learn.
 
     Args:
         predicted: For answers that are not known facts; :obj:`None` if there were no facts to fit it on.

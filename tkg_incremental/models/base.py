@@ -87,7 +87,7 @@ class TKGModel(Encoder):
 
     @classmethod
     def from_dataset(cls, dataset: TKGDataset, hidden_channels: int = 128, **kwargs: object) -> Self:
-        """A new model of the dataset's size that knows its names."""
+        """A new model of the dataset's size, with its names."""
         model = cls(dataset.num_entities, dataset.num_relations, dataset.num_steps, hidden_channels, **kwargs)  # type: ignore[arg-type]
         model.catalog = Catalog.from_dataset(dataset)
         return model

@@ -97,7 +97,7 @@ class CalendarDE(TKGModel):
 
     @classmethod
     def from_dataset(cls, dataset: TKGDataset, hidden_channels: int = 200, **kwargs: Any) -> Self:
-        """A new model of the dataset's size that knows its names and its calendar."""
+        """A new model of the dataset's size, with its names and its calendar."""
         axis = dataset.timeline.axis
         if axis.unit not in ("day", "year") or list(axis.first) != [axis.first[0] + i for i in range(len(axis.first))]:
             raise ValueError("dataset must have one step per day or per year (its steps are of another kind)")

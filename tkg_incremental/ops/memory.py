@@ -9,7 +9,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 def keep_freed_memory() -> bool:
-    """Tells the C library's allocator not to return large blocks to the system.
+    """Makes the allocator of the C library keep large blocks instead of returning them to the system.
 
     On Linux every tensor of more than a few hundred kilobytes is by default mapped afresh and unmapped when freed,
     and touching fresh pages costs ten times what filling them does. A training run makes such tensors thousands of
@@ -17,7 +17,7 @@ def keep_freed_memory() -> bool:
     examples and the command line call it.
 
     Returns:
-        Whether the allocator is one that can be told (glibc).
+        Whether the allocator has this setting (glibc).
     """
     if not sys.platform.startswith("linux"):
         return False

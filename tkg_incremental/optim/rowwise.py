@@ -38,7 +38,7 @@ class RowOptimizer(PlainOptimizer):
         max_norm: The norm of the whole gradient is clipped to this; :obj:`None` for no clipping.
         rows: Keeps the former values of touched rows.
         anchor_weight: Adds the gradient of ``anchor_weight`` × ‖row − former row‖² to touched rows.
-        anchored: Given the name of a table and rows ``[n]``, tells which of them are anchored; by default all.
+        anchored: Given the name of a table and rows ``[n]``, returns which of them are anchored; by default all.
         norm: Computes the norm of the whole gradient from the touched rows by table; for tables in several processes.
         total: Sums a number per table; for tables in several processes.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -84,26 +84,12 @@ class Result:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Result:
-        steps, history = (
-            [{k: math.nan if v is None else v for k, v in record.items()} for record in state[name]]
-            for name in ("steps", "history")
-        )
-        alpha = {
-            int(time): {int(j): math.nan if value is None else value for j, value in row.items()}
-            for time, row in state["alpha"].items()
-        }
-        names = ("dataset", "model", "strategy", "seed", "num_steps", "link_prediction")
-        result = cls(**{name: state[name] for name in names}, steps=steps, history=history, alpha=alpha)
-        # Runs of earlier versions ranked all candidates, and have no calibration and no metrics of time.
-        result.exclude_ended = state.get("exclude_ended", False)
-        result.time_prediction = state.get("time_prediction", {})
-        before = state.get("before", {}).items()
-        result.before = {int(time): math.nan if value is None else value for time, value in before}
-        result.calibration = state.get("calibration", {})
-        result.type_constrained = state.get("type_constrained", {})
-        known = state.get("known_ranked_first")
-        result.known_ranked_first = math.nan if known is None else known
-        return result
+        """Reads what :meth:`to_dict` made. Fields that earlier versions did not write keep their defaults."""
+        found = {field.name: state[field.name] for field in fields(cls) if field.name in state}
+        found |= {name: [_with_nan(record) for record in state[name]] for name in ("steps", "history")}
+        found["alpha"] = {int(time): _by_step(row) for time, row in state["alpha"].items()}
+        found["before"] = _by_step(state.get("before", {}))
+        return cls(**_with_nan(found))
 
     def save(self, path: str | Path) -> None:
         """Writes JSON, with ``null`` for NaN."""
@@ -131,6 +117,14 @@ class Result:
 def _mean(values: list[float]) -> float:
     there = [value for value in values if value == value]
     return sum(there) / len(there) if there else math.nan
+
+
+def _with_nan(values: dict[Any, Any]) -> dict[Any, Any]:
+    return {name: math.nan if value is None else value for name, value in values.items()}
+
+
+def _by_step(values: dict[str, Any]) -> dict[int, float]:
+    return {int(time): value for time, value in _with_nan(values).items()}
 
 
 def _without_nan(value: Any) -> Any:

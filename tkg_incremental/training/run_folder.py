@@ -132,7 +132,7 @@ class RunFolder:
         self._lock.release()
 
     def _remove_halves(self) -> None:
-        """Removes what killed processes had not finished writing: nobody else may write these files now."""
+        """Removes unfinished files of killed processes: this process has the lock, so no other is writing them."""
         for folder, names in ((self.path / "checkpoints", ["[0-9]*.pt"]), (self.path, RESULTS[:-1])):
             for name in names:
                 for path in folder.glob(f".{name}.*.tmp"):
