@@ -146,11 +146,10 @@ class NegativeSampler:
         answers, time = self._answers(side), quads[:, TIME].contiguous()
         known, entities = self.num_known[time], self.entities
         if native.takes(numbers):
-            start, count = answers.spans(quads)
             missing = torch.zeros_like(time)
-            index = answers.entity, answers.first, answers.last, start, count
-            sizes = int(count.max()) if len(count) else 0, *numbers.shape
-            native.call("choose_negatives", entities, known, time, *index, numbers, missing, *sizes)
+            index = answers.query_key(quads), answers.key, answers.first, answers.last
+            sizes = len(answers), self.timeline.num_entities
+            native.call("choose_negatives", entities, known, time, *index, *sizes, numbers, missing, *numbers.shape)
             return bool(missing.any())
         return _choose(quads, answers, entities, known, numbers)
 

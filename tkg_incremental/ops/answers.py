@@ -48,7 +48,8 @@ class AnswerIndex:
         answer = facts[:, query_columns(side)[1]]
         key = self._entry_key(facts)
         order = lexsort(key, facts[:, FIRST])
-        self._key = key[order]  # (given, rel, answer)
+        #: ``[F]`` :meth:`query_key` × number of entities + answer, in the order of the index.
+        self.key = key[order]
         #: ``[F]`` answers in the order of the index.
         self.entity = answer[order]
         #: ``[F]`` first step of each entry.
@@ -59,9 +60,9 @@ class AnswerIndex:
 
     def spans(self, quads: Tensor) -> tuple[Tensor, Tensor]:
         """The entries of each quad's (given, rel) over all time: (start, count), each ``[B]``."""
-        low = self._query_key(quads) * self.num_entities
-        start = torch.searchsorted(self._key, low)
-        return start, torch.searchsorted(self._key, low + self.num_entities) - start
+        low = self.query_key(quads) * self.num_entities
+        start = torch.searchsorted(self.key, low)
+        return start, torch.searchsorted(self.key, low + self.num_entities) - start
 
     def expand(self, quads: Tensor) -> tuple[Tensor, Tensor]:
         """The true answers at each quad's time: (row in ``quads``, entity), each ``[M]``, by row, then entity."""
@@ -90,12 +91,12 @@ class AnswerIndex:
         """
         if len(self) == 0:
             return torch.zeros_like(candidates, dtype=torch.bool)
-        key = self._query_key(quads)[:, None] * self.num_entities + candidates
+        key = self.query_key(quads)[:, None] * self.num_entities + candidates
         time = quads[:, TIME, None].expand_as(key)
         # The entry of the triple that began last, at the quad's time.
         entry = torch.searchsorted(self._begin_key, self._with_time(key, time), right=True) - 1
         entry.clamp_(min=0)
-        return (self._key[entry] == key) & (self.first[entry] <= time) & (time <= self.last[entry])
+        return (self.key[entry] == key) & (self.first[entry] <= time) & (time <= self.last[entry])
 
     def counts(self, quads: Tensor) -> Tensor:
         """Number of true answers of each quad's query, ``[B]``."""
@@ -107,7 +108,7 @@ class AnswerIndex:
 
     def to(self, device: torch.device | str) -> AnswerIndex:
         """A copy on another device (itself if it is there already)."""
-        if torch.device(device) == self._key.device:
+        if torch.device(device) == self.key.device:
             return self
         twin = object.__new__(AnswerIndex)
         moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in vars(self).items()}
@@ -119,23 +120,24 @@ class AnswerIndex:
         sizes = [self.num_entities, self.num_relations, self.num_entities]
         return pack([facts[:, given], facts[:, REL], facts[:, asked]], sizes)
 
-    def _query_key(self, quads: Tensor) -> Tensor:
+    def query_key(self, quads: Tensor) -> Tensor:
+        """The query of each quad, its given entity and relation, as one number, ``[B, 4] → [B]``."""
         return quads[:, query_columns(self.side)[0]] * self.num_relations + quads[:, REL]
 
     @cached_property
     def _begin_key(self) -> Tensor:
-        return self._with_time(self._key, self.first)
+        return self._with_time(self.key, self.first)
 
     def _with_time(self, key: Tensor, time: Tensor) -> Tensor:
         """(given, rel, answer, time) as one number."""
         steps = self._last_begin + 1
         if self.num_entities**2 * self.num_relations * steps >= 2**63:
             # Numbered by rank instead. A triple without an entry gets the rank of the next one and is sorted out later.
-            key = torch.searchsorted(self._key, key)
+            key = torch.searchsorted(self.key, key)
         return key * steps + time.clamp(max=self._last_begin)
 
     def __len__(self) -> int:
-        return len(self._key)
+        return len(self.key)
 
     def __repr__(self) -> str:
         return f"AnswerIndex({self.side}, {len(self)} entries)"
