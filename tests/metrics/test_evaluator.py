@@ -13,9 +13,10 @@ from timelines import make_interval_timeline, make_timeline, timelines
 
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
+from tkg_incremental.datasets import SyntheticTKG
 from tkg_incremental.metrics import Evaluator, StepRanks
 from tkg_incremental.metrics.evaluator import past_steps
-from tkg_incremental.models import Static, TKGModel
+from tkg_incremental.models import DE, HyTE, Static, TKGModel
 from tkg_incremental.ops import ranking
 from tkg_incremental.ops.answers import Side
 
@@ -181,6 +182,22 @@ def test_alpha_on_a_sample_of_the_past() -> None:
     assert sampled == {step: whole[step] for step in (0, 8, 16, 24, 30)}
     with pytest.raises(ValueError, match=r"max_past_steps must be at least 1 or None \(got 0\)"):
         Evaluator(timeline, max_past_steps=0)
+
+
+@pytest.mark.parametrize("exclude_ended", [False, True])
+@pytest.mark.parametrize("kind", [DE, HyTE])
+def test_hits_when_the_first_candidates_show_that_an_answer_ranks_low(
+    kind: type[TKGModel], exclude_ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = SyntheticTKG(num_entities=100, num_steps=10)
+    model, evaluator = kind.from_dataset(dataset, 8), Evaluator(dataset.timeline, exclude_ended=exclude_ended)
+    found = []
+    for first in (1 << 10, 20, 3):
+        monkeypatch.setattr(ranking, "_SCREEN", first)
+        found.append(
+            (repr(evaluator.evaluate(model, 9)), evaluator.hits(model, 0, 9, k=3), evaluator.current(model, 9))
+        )
+    assert found[0] == found[1] == found[2]
 
 
 def test_the_mode_of_the_model_is_restored() -> None:
