@@ -6,7 +6,7 @@ import datetime
 import re
 from typing import Any
 
-from tkg_incremental.data.units import RANK, Period, check_unit, convert
+from tkg_incremental.data.units import RANK, Period, check_unit, convert, format_instant
 
 _DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
 _PARTIAL = re.compile(r"(-?\d{1,4})-(\d{2}|##)-(?:\d{2}|##)")  # unknown digits: 1990-##-##
@@ -92,6 +92,21 @@ def instant_of(period: Period, unit: str, written: Any) -> int:
     if RANK[period.unit] > RANK[unit]:
         raise unreadable(written, unit)
     return convert(period, unit)[0]
+
+
+def start_of(value: Any, unit: str) -> str | None:
+    """The first instant of a date that is coarser than ``unit``, as text; :obj:`None` for anything else.
+
+    >>> start_of("2024-02", "day")
+    '2024-02-01'
+    """
+    try:
+        period = parse_period(value)
+    except ValueError:  # the label of a step, or an error that the reader of instants describes
+        return None
+    if unit == "index" or RANK[period.unit] <= RANK[unit]:
+        return None
+    return format_instant(convert(period, unit)[0], unit)
 
 
 def parse_index(value: Any) -> int:
