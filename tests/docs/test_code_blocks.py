@@ -60,6 +60,18 @@ def test_recipes_are_short() -> None:
         assert len(block.text.splitlines()) <= limit, f"line {block.line}"
 
 
+def test_readme_is_short() -> None:
+    """An example of twelve lines with its output, and tables of at most six columns."""
+    readme = PAGES[0]
+    (example,) = [block for block in blocks_of(readme) if block.language == "python"]
+    assert len(list(filter(None, example.text.splitlines()))) <= 12
+    assert sum(block.note == "output" for block in blocks_of(readme)) == 1
+    columns = [
+        line.count(" | ") + 1 for line in readme.read_text(encoding="utf-8").splitlines() if line.startswith("| ")
+    ]
+    assert max(columns) <= 6
+
+
 def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("text\n\n```python\nvalue = 1\n```\n\n```python\nassert value == 2\n```\n")
