@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import doctest
+import re
 import shutil
 from pathlib import Path
 
@@ -70,6 +71,13 @@ def test_readme_is_short() -> None:
         line.count(" | ") + 1 for line in readme.read_text(encoding="utf-8").splitlines() if line.startswith("| ")
     ]
     assert max(columns) <= 6
+
+
+@pytest.mark.parametrize("page", [PAGES[0], *PAGES[0].parent.glob("C*.md")], ids=lambda page: page.stem)
+def test_links_of_pages_outside_of_the_documentation(page: Path) -> None:
+    """Sphinx checks those of the others."""
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert link.startswith("https://") or (page.parent / link).exists(), link
 
 
 def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
