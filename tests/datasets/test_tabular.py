@@ -51,7 +51,7 @@ def test_intervals(tmp_path: Path) -> None:
     assert named_rows(dataset) == EXPECTED
 
 
-@pytest.mark.parametrize("mark", ["", "-", "?", "####-##-##", "None", "NaN", "null"])
+@pytest.mark.parametrize("mark", ["", "-", "?", "####-##-##", "None", "NaN", "null", "infinity"])
 def test_open_ends(tmp_path: Path, mark: str) -> None:
     lines = [tuple(field or mark for field in line) for line in LEADERS]
     assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED

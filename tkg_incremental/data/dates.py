@@ -19,6 +19,7 @@ _UNIX = re.compile(r"\d{9,10}")
 _COMPACT = re.compile(r"\d{8}")
 _MILLISECONDS = re.compile(r"\d{12,13}")
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
+_UTC = re.compile(r" ?(?:Z|UTC)$", re.IGNORECASE)
 _FRACTION = re.compile(r"([T ]\d{2}:\d{2}:\d{2})[.,]\d+")
 _EPOCH = datetime.date(1970, 1, 1).toordinal() * 24
 
@@ -203,8 +204,7 @@ def _read_as(text: str, dayfirst: bool, date_format: str | None) -> Period:
 def _date_and_time(text: str) -> Period:
     iso = text
     if len(text) != 19:  # Python 3.10 knows neither other lengths of fractions nor "Z"
-        iso = _FRACTION.sub(r"\1", text)
-        iso = (iso[:-1] + "+00:00" if iso[-1] in "Zz" else iso).replace(" +", "+")
+        iso = _UTC.sub("+00:00", _FRACTION.sub(r"\1", text)).replace(" +", "+")
     try:
         return _hour(datetime.datetime.fromisoformat(iso))
     except (ValueError, OverflowError) as error:
