@@ -51,10 +51,17 @@ def test_intervals(tmp_path: Path) -> None:
     assert named_rows(dataset) == EXPECTED
 
 
-@pytest.mark.parametrize("mark", ["", "-", "?", "####-##-##", "None", "NaN", "null", "infinity"])
+@pytest.mark.parametrize("mark", ["", "-", "?", "####-##-##", "None", "NaN", "null"])
 def test_open_ends(tmp_path: Path, mark: str) -> None:
     lines = [tuple(field or mark for field in line) for line in LEADERS]
     assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED
+
+
+def test_open_ends_of_postgresql(tmp_path: Path) -> None:
+    lines = [(*names, start or "-infinity", end or "infinity") for *names, start, end in LEADERS]
+    assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED
+    with pytest.raises(DataError, match=r"line 1: expected a date such as .* \(got 'infinity'\)"):
+        TabularTKG(write(tmp_path / "facts.tsv", [("a", "r", "b", "infinity", "2020")]))
 
 
 def test_header_in_another_order(tmp_path: Path) -> None:
