@@ -16,9 +16,9 @@ SHOWN = (2009, 2017, 2021)
 
 
 def named_facts(dataset: WorldLeaders) -> Iterator[tuple[str, str, str, int, int | None]]:
-    """Train facts with names: head, relation, tail, first year, last year (:obj:`None` if they hold at the end)."""
+    """All facts with names: head, relation, tail, first year, last year (:obj:`None` if they hold at the end)."""
     first, steps = dataset.timeline.axis.first[0], dataset.num_steps
-    for head, rel, tail, begin, end in dataset.timeline.observed.facts.tolist():
+    for head, rel, tail, begin, end in dataset.timeline.truth.facts.tolist():
         names = dataset.entities[head], dataset.relations[rel], dataset.entities[tail]
         yield *names, first + begin, None if end == steps - 1 else first + end
 

@@ -33,13 +33,24 @@ FIGURE = re.compile(r"\{(\w+)/(\w+)/([^,{}]+), ([^{}]+)\}")
 HEAD = """\
 # Results
 
-Test quads, in percent (RRD × 100): means over the incremental steps, then over seeds, ± the standard deviation over
-seeds. The paper's figure is in brackets. ≠ marks a difference of more than two deviations, ours and the paper's added
-in squares; [all of them](#differences) are listed below. Bold is the best of a dataset and model; the skylines FB and
-FB_future are not compared. † marks runs with batches grouped by time, as they were before the core was rebuilt; all
-others have uniform batches, as the released code. `python examples/paper_page.py` writes this page from
-`results/*.csv`, one line per run with its seed, commit and command. Terms are in the [glossary](glossary.md), options
-in [](paper.md).
+The tables of the [paper](paper.md), run again, and rows beyond it. Terms are in the [glossary](glossary.md).
+`python examples/paper_page.py` writes this page from `results/*.csv`, one line per run with its seed, commit and
+command.
+"""
+
+LEGEND = """\
+## How to read the tables
+
+Test quads, in percent (RRD × 100): means over the incremental steps, then over seeds.
+
+- **± 0.25** is the standard deviation over seeds, **(31.90)** the paper's figure.
+- **≠** marks a difference of more than two deviations, ours and the paper's added in squares ([list](#differences)).
+- **Bold** is the best of a dataset and model. The skylines FB and FB_future are not compared.
+- **†** marks runs with batches grouped by time. All others have uniform batches, as the released code.
+- *Warm-up*: new entities first learn their own facts. Supersede uses it unless the row says otherwise.
+
+All cells and seeds of a dataset and model share one base model, as in the released code. A@10 is the mean over the
+incremental steps: the paper defines it over all steps, but its tables agree only with this one.
 """
 
 BASE_MODELS = """\
@@ -144,6 +155,10 @@ def render(results: Path = RESULTS) -> str:
     runs, rows = read_runs(results), read_tables(results)
     judge = Judge(runs, rows, read_reasons(results))
     parts = [HEAD]
+    notes = results / "notes.md"
+    if notes.exists():
+        parts.append(FIGURE.sub(lambda found: quote(found, runs), notes.read_text(encoding="utf-8")))
+    parts.append(LEGEND)
     for number, layout in TABLES.items():
         chosen = {row.key: row for row in rows if row.table == number}
         parts += [f"## {layout.title}\n", table(layout, list(chosen), runs, chosen, judge)]
@@ -152,9 +167,6 @@ def render(results: Path = RESULTS) -> str:
             parts.append(f"Not run: {'; '.join(missing)}.\n")
     parts += [BASE_MODELS, bases(runs), f"## {BEYOND.title}\n", table(BEYOND, BEYOND_ROWS, runs, {}, judge)]
     parts += [DIFFERENCES, differences(judge)]
-    notes = results / "notes.md"
-    if notes.exists():
-        parts.append(FIGURE.sub(lambda found: quote(found, runs), notes.read_text(encoding="utf-8")))
     return "\n".join(parts)
 
 

@@ -28,6 +28,9 @@ CELL_COLUMNS = (*CELL, "seed", "commit", "C@10", "A@10", "DF@10", "RRD", "BWT", 
 REGION = re.compile(r"(<!-- (zoo|incremental|matrix \w+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 EXCLUDED = "ended facts excluded"
 STRATEGIES = ("FT", "TR", "TIE", "Supersede")
+# Settings by which the rows of a table differ; the file has all of them.
+JOINT_SETTINGS = ("width", "epochs", "N3", "smoothness")
+INCREMENTAL_SETTINGS = ("width", "contrast", "unlikelihood")
 
 
 def describe(options: dict[str, Any]) -> str:
@@ -106,7 +109,8 @@ def zoo_table(results: Path = RESULTS) -> str:
             theirs = published.get((run["dataset"], run["model"]), {}).get("MRR", "–")
             minutes = f"{int(run['seconds']) / 60:.1f}" if run["seconds"] else "–"
             figures = [run[name] for name in JOINT]
-            lines.append([run["dataset"], run["model"], *figures, theirs, run["settings"], minutes])
+            settings = _only(run["settings"], JOINT_SETTINGS)
+            lines.append([run["dataset"], run["model"], *figures, theirs, settings, minutes])
     return _markdown(header, sorted(lines, key=lambda line: (line[0], -float(line[2]))))
 
 
@@ -116,8 +120,8 @@ def incremental_table(results: Path = RESULTS) -> str:
     lines = []
     for run in read("runs.csv", results):
         if run["C@10"]:
-            settings = run["settings"].removesuffix(f", {EXCLUDED}")
-            ended = "ranked" if settings == run["settings"] else "excluded"
+            ended = "excluded" if run["settings"].endswith(EXCLUDED) else "ranked"
+            settings = _only(run["settings"], INCREMENTAL_SETTINGS)
             which = [run["dataset"], run["model"], run["strategy"], ended, run["seed"]]
             lines.append([*which, *(_figure(run[name]) for name in INCREMENTAL), settings, run["seconds"]])
     return _markdown(header, sorted(lines, key=lambda line: line[:5]))
@@ -141,6 +145,11 @@ def fill(page: Path = PAGE, results: Path = RESULTS) -> str:
         return zoo_table(results) if name == "zoo" else incremental_table(results)
 
     return REGION.sub(lambda found: found[1] + made(found[2]) + found[3], page.read_text(encoding="utf-8"))
+
+
+def _only(settings: str, names: tuple[str, ...]) -> str:
+    """The settings of some names: ``width 128`` of ``width 128, epochs 4``."""
+    return ", ".join(part for part in settings.split(", ") if part.rpartition(" ")[0] in names)
 
 
 def _figure(text: str) -> str:

@@ -17,6 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "seeding": set(),
     "progress": set(),
     "storage": set(),
+    "run_file": {"storage"},
     "text": set(),
     "tables": {"text"},
     "ops": set(),
@@ -29,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "answers": {"data", "metrics", "models", "ops", "seeding", "tables"},
     "strategies": {"data", "loader", "metrics", "models", "ops"},
     "distributed": {"communicator", "metrics", "models", "ops", "optim", "strategies"},
-    "report": {"data", "models", "ops", "storage", "tables", "text", "training"},
+    "report": {"data", "models", "ops", "run_file", "storage", "tables", "text", "training"},
 }
 ALLOWED["training"] = {
     *("answers", "communicator", "data", "datasets", "distributed", "loader", "metrics", "models", "ops", "optim"),

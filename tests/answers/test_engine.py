@@ -93,6 +93,17 @@ def test_a_model_that_learnt_some_of_the_steps(dataset: SyntheticTKG, model: TKG
     assert late == model.query(None, 0, 1, 2)
 
 
+def test_a_question_about_a_day_is_answered_as_of_its_first_hour() -> None:
+    names = Vocabulary(["Ann", "Bea", "Land"]), Vocabulary(["leads"])
+    hours = TimeAxis.from_range("2024-01-01T00:00", "2024-01-02T23:00", "hour")
+    facts = TensorFacts(torch.tensor([(0, 0, 2, 0, 23), (1, 0, 2, 24, 47)]), hours.num_steps, True)
+    engine = AnswerEngine(Fixed([0.0, 0.0, 0.0]), facts, *names, hours, BY_ODDS)
+    for when, begin, leader in (("2024-01-02", "2024-01-02", "Bea"), ("2024-01", "2024-01-01", "Ann")):
+        with pytest.warns(UserWarning, match=f"{when} is read as {begin} 00:00"):
+            assert engine.query(None, "leads", "Land", when)[0].name == leader
+    assert engine.query(None, "leads", "Land", "2024-01-01T23:30")[0].name == "Ann"
+
+
 def test_check_agrees_with_both_directions(dataset: SyntheticTKG, model: TKGModel) -> None:
     head, rel, tail, first, _ = dataset.timeline.observed.facts[0].tolist()
     sides = [

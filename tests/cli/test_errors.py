@@ -11,7 +11,7 @@ import pytest
 
 from tkg_incremental import __version__
 from tkg_incremental.cli import COMMANDS, main
-from tkg_incremental.cli.options import RunOptions
+from tkg_incremental.cli.options import OPTIONS, RunOptions
 from tkg_incremental.datasets import DataError, SyntheticTKG, WorldLeaders
 from tkg_incremental.registry import MODELS, make_model
 
@@ -86,6 +86,21 @@ def test_smoothness_goes_with_models_that_have_a_vector_per_step(name: str) -> N
     dataset = SyntheticTKG(num_entities=20, num_steps=4) if name != "CalendarDE" else WorldLeaders()
     axes = make_model(name, dataset, hidden_channels=8).axes.values()
     assert RunOptions(model=name).uses("smoothness") == ("time" in axes)
+
+
+@pytest.mark.parametrize("name", [name for name, each in OPTIONS.items() if each.metadata["needs"] == "facts"])
+def test_options_of_own_facts_need_a_file(fails: Fails, name: str) -> None:
+    values = {
+        "holdout": "0.1",
+        "unit": "day",
+        "threshold": "3",
+        "columns": "head=Who",
+        "dayfirst": [],
+        "keep_outliers": [],
+    }
+    value = values.get(name, "x")
+    flag = f"--{name.replace('_', '-')}"
+    assert f"{flag} goes with --facts" in fails(2, "train", flag, *([value] if isinstance(value, str) else value))
 
 
 def test_missing_files(tmp_path: Path, fails: Fails) -> None:

@@ -73,6 +73,12 @@ def test_awkward_names_and_entities_without_facts(tmp_path: Path) -> None:
     assert {axis for _, axis, *_ in read_tsv(tmp_path / "tables.tsv")[1:]} == {"entity", "relation", "time"}
 
 
+def test_help_names_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    assert "--at DATE" in capsys.readouterr().out
+
+
 def test_errors(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
     assert "required: --to" in fails(2, "export", runs["tie-0"])
     said = fails(2, "export", runs["tie-0"], "--to", tmp_path, "--format", "excel")

@@ -13,22 +13,22 @@ from tkg_incremental.cli import main
 
 HEAVY = ("torch", "torch_geometric", "numpy", "pandas", "jinja2")
 CODE = """
-import json, sys, time
+import json, sys
 from tkg_incremental.cli import main
 try:
     code = main(sys.argv[1:])
 except SystemExit as exit_:
     code = exit_.code
-print(json.dumps([code or 0, time.process_time(), sorted(sys.modules)]), file=sys.stderr)
+print(json.dumps([code or 0, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
-def start(*arguments: str | Path) -> tuple[int, float, set[str]]:
-    """Exit code, CPU seconds and imported modules of a command."""
+def start(*arguments: str | Path) -> tuple[int, set[str]]:
+    """Exit code and imported modules of a command."""
     command = [sys.executable, "-c", CODE, *map(str, arguments)]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
-    code, seconds, modules = json.loads(found.stderr.splitlines()[-1])
-    return code, seconds, set(modules)
+    code, modules = json.loads(found.stderr.splitlines()[-1])
+    return code, set(modules)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,13 @@ def start(*arguments: str | Path) -> tuple[int, float, set[str]]:
     ],
 )
 def test_nothing_heavy_is_imported(arguments: list[str], expected: int) -> None:
-    code, seconds, modules = start(*arguments)
+    code, modules = start(*arguments)
     assert code == expected
     assert modules.isdisjoint(HEAVY)
-    assert seconds < 1  # about 0.1; a busy machine is no failure
 
 
 def test_a_query_needs_neither_torch_geometric_nor_pandas(runs: dict[str, Path]) -> None:
-    code, _, modules = start("query", runs["tie-0"], "?", "leads", "Aland", "--at", "2021")
+    code, modules = start("query", runs["tie-0"], "?", "leads", "Aland", "--at", "2021")
     assert code == 0
     assert modules.isdisjoint(("torch_geometric", "pandas", "sympy", "torch._dynamo", "jinja2", "requests"))
 
@@ -62,7 +61,7 @@ def test_a_query_to_a_live_graph_needs_neither_torch_geometric_nor_pandas(tmp_pa
     facts = tmp_path / "facts.csv"
     facts.write_text("head,rel,tail,start,end\nAnna,leads,Archive,2001,2006\nBruno,leads,Archive,2007,\n")
     assert main(["create", str(tmp_path / "graph"), "--facts", str(facts)]) == 0
-    code, _, modules = start("query", tmp_path / "graph", "?", "leads", "Archive")
+    code, modules = start("query", tmp_path / "graph", "?", "leads", "Archive")
     assert code == 0
     assert modules.isdisjoint(("torch_geometric", "pandas", "sympy", "torch._dynamo", "jinja2"))
 

@@ -1,5 +1,4 @@
 import pickle
-import time
 
 import pytest
 
@@ -98,13 +97,13 @@ def test_a_range_equals_the_same_instants() -> None:
 
 
 def test_long_axes_cost_nothing_per_step() -> None:
-    start = time.process_time()
-    for _ in range(1000):
-        axis = TimeAxis.from_range("2000-01-01T00:00", "2024-12-31T23:00", "hour")
-        assert axis.labels[-1] == "2024-12-31 23:00"
-        assert axis.step_of("2024-12-31 23:59") == axis.num_steps - 1
-    assert time.process_time() - start < 1  # per-step work would take 1000 × 0.2 s
+    axis = TimeAxis.from_range("2000-01-01T00:00", "2024-12-31T23:00", "hour")
     assert axis.num_steps > 200_000
+    assert isinstance(axis.first, range)
+    assert axis.last is axis.first
+    assert len(pickle.dumps(axis)) < 500
+    assert axis.labels[-1] == "2024-12-31 23:00"
+    assert axis.step_of("2024-12-31 23:59") == axis.num_steps - 1
 
 
 def test_labels_are_a_sequence() -> None:

@@ -1,8 +1,9 @@
 import datetime
+from typing import Any
 
 import pytest
 
-from tkg_incremental.data.dates import parse_instant, parse_period
+from tkg_incremental.data.dates import parse_instant, parse_period, start_of
 from tkg_incremental.data.units import UNITS, Period, convert, format_instant
 
 
@@ -18,6 +19,7 @@ def hours(text: str) -> int:
         ("2024-01-05T08:30", "hour", "2024-01-05 08:00"),
         ("2024-01-05 08:30:00.1234567", "hour", "2024-01-05 08:00"),
         ("2024-01-05T08:30:00Z", "hour", "2024-01-05 08:00"),
+        ("2024-01-05 08:30:00 UTC", "hour", "2024-01-05 08:00"),
         ("2024-01-05T01:30:00+02:00", "hour", "2024-01-04 23:00"),
         ("2024-01-05T01:30:00+02:00", "day", "2024-01-04"),
         ("2024-01-05 00:00:00", "day", "2024-01-05"),
@@ -116,6 +118,24 @@ def test_a_coarser_date_is_no_instant_but_covers_a_period() -> None:
     ]
     with pytest.raises(ValueError, match=r"years 1 … 9999 have days \(got the year -44\)"):
         convert(Period("year", -44), "day")
+
+
+@pytest.mark.parametrize(
+    ("written", "unit", "begin"),
+    [
+        ("2024-02-01", "hour", "2024-02-01 00:00"),
+        ("2024-02", "day", "2024-02-01"),
+        ("2024-Q2", "month", "2024-04"),
+        (2024, "week", "2024-W01"),
+        ("2024-02-01", "day", None),
+        ("2024-02-01 08:30", "day", None),
+        ("1998–1999", "month", None),
+        ("soon", "day", None),
+        (7, "index", None),
+    ],
+)
+def test_the_beginning_of_a_coarser_date(written: Any, unit: str, begin: str | None) -> None:
+    assert start_of(written, unit) == begin
 
 
 @pytest.mark.parametrize("unit", UNITS[:-1])

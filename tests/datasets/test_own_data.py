@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from tkg_incremental.datasets import DataError, TabularTKG
+from tkg_incremental.data.dates import parse_period
+from tkg_incremental.data.units import Period
+from tkg_incremental.datasets import DataError, TabularTKG, periods
 from tkg_incremental.datasets.options import Holdout, ReadOptions
 
 
@@ -158,13 +157,17 @@ def test_the_unit_of_a_cached_dataset(tmp_path: Path) -> None:
     assert again.unit_reason == "month: as chosen from the dates when this dataset was cached"
 
 
-def test_many_lines_with_dates_are_fast(tmp_path: Path) -> None:
-    draw = torch.Generator().manual_seed(0)
-    numbers = torch.randint(0, 3650, (200_000, 3), generator=draw).tolist()
-    days = [(datetime.date(2014, 1, 1) + datetime.timedelta(days=day)).isoformat() for day in range(3650)]
-    text = "".join(f"person {a},works at,org {b},{days[c]},{days[c]}\n" for a, b, c in numbers)
-    path = write(tmp_path / "f.csv", text)
-    start = time.process_time()
-    dataset = TabularTKG(path, unit="day")
-    assert time.process_time() - start < 6  # 2 s on an idle core
-    assert dataset.num_steps == 3650
+def test_each_date_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file has many lines and few dates."""
+    read: list[str] = []
+
+    def parse(written: str, *options: Any) -> Period:
+        read.append(written)
+        return parse_period(written, *options)
+
+    monkeypatch.setattr(periods, "parse_period", parse)
+    days = [f"2014-01-{day:02d}" for day in range(1, 31)]
+    path = write(tmp_path / "f.csv", "".join(f"p{i},r,b{i % 7},{days[i % 30]},{days[i % 30]}\n" for i in range(900)))
+    assert TabularTKG(path, unit="day").num_steps == 30
+    assert sorted(set(read)) == days
+    assert len(read) <= 2 * len(days)  # as a start and as an end

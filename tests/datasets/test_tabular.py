@@ -57,6 +57,13 @@ def test_open_ends(tmp_path: Path, mark: str) -> None:
     assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED
 
 
+def test_open_ends_of_postgresql(tmp_path: Path) -> None:
+    lines = [(*names, start or "-infinity", end or "infinity") for *names, start, end in LEADERS]
+    assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED
+    with pytest.raises(DataError, match=r"line 1: expected a date such as .* \(got 'infinity'\)"):
+        TabularTKG(write(tmp_path / "facts.tsv", [("a", "r", "b", "infinity", "2020")]))
+
+
 def test_header_in_another_order(tmp_path: Path) -> None:
     lines = [("Until", "note", "Object", "relation", "since", "subject")]
     lines += [(end, "x", tail, rel, start, head) for head, rel, tail, start, end in LEADERS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import doctest
+import re
 import shutil
 from pathlib import Path
 
@@ -58,6 +59,25 @@ def test_recipes_are_short() -> None:
     assert limits == [10, 30, 30]
     for block, limit in zip(recipes, limits, strict=True):
         assert len(block.text.splitlines()) <= limit, f"line {block.line}"
+
+
+def test_readme_is_short() -> None:
+    """An example of twelve lines with its output, and tables of at most six columns."""
+    readme = PAGES[0]
+    (example,) = [block for block in blocks_of(readme) if block.language == "python"]
+    assert len(list(filter(None, example.text.splitlines()))) <= 12
+    assert sum(block.note == "output" for block in blocks_of(readme)) == 1
+    columns = [
+        line.count(" | ") + 1 for line in readme.read_text(encoding="utf-8").splitlines() if line.startswith("| ")
+    ]
+    assert max(columns) <= 6
+
+
+@pytest.mark.parametrize("page", [PAGES[0], *PAGES[0].parent.glob("C*.md")], ids=lambda page: page.stem)
+def test_links_of_pages_outside_of_the_documentation(page: Path) -> None:
+    """Sphinx checks those of the others."""
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert link.startswith("https://") or (page.parent / link).exists(), link
 
 
 def test_a_broken_block_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,15 @@ def test_aliases_of_the_demo(tmp_path: Path) -> None:
         assert store.entities.find("USA") == store.entities.find("United States") is not None
 
 
+def test_the_demo_knows_all_facts() -> None:
+    """No question of a newcomer is about a fact that the demo has left out."""
+    dataset = WorldLeaders()
+    facts = list(runpy.run_path(str(EXAMPLES / "live_leaders.py"))["named_facts"](dataset))
+    timeline = dataset.timeline
+    assert len(facts) == sum(len(timeline.split(name).facts) for name in ("train", "val", "test"))
+    assert ("Emmanuel Macron", "president of", "France", 2017, None) in facts
+
+
 def test_intervals_of_years() -> None:
     interval = runpy.run_path(str(EXAMPLES / "timeplex.py"))["interval"]
     axis = TimeAxis.from_instants([1990, 1995, 2000, 2003])

@@ -142,7 +142,7 @@ def test_figures_in_the_notes(tmp_path: Path) -> None:
     (tmp_path / "tables.csv").write_text((RESULTS / "tables.csv").read_text())
     add_run(run_of("FT", 0, 12.25, 1), tmp_path)
     (tmp_path / "notes.md").write_text("FT has {Some/DE/FT, RRD}.")
-    assert render(tmp_path).endswith("FT has −2.00.")
+    assert "\nFT has −2.00.\n" in render(tmp_path)
     (tmp_path / "notes.md").write_text("{Some/DE/TR, RRD}")
     with pytest.raises(SystemExit, match="was not measured: {Some/DE/TR, RRD}"):
         render(tmp_path)

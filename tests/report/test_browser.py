@@ -105,6 +105,23 @@ def test_every_chart_shows_its_values_on_touch(page: Page, run: Any, width: int)
     assert page.complaints == []
 
 
+def test_wide_tables_show_that_they_scroll(page: Page, run: Any) -> None:
+    """On a phone, what is wider than its frame has a shadow at its side; nothing is cut without one."""
+    page.look(390)
+    page.open(write_report(run.folder).as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    tables = json.loads(
+        page.evaluate(
+            "JSON.stringify([...document.querySelectorAll('table')].filter(t => {"
+            "const frame = t.parentElement; return frame.scrollWidth > frame.clientWidth + 1;"
+            "}).map(t => [t.parentElement.className, getComputedStyle(t.parentElement).backgroundImage"
+            ".split('linear-gradient').length - 1, t.parentElement.tabIndex]))"
+        )
+    )
+    assert tables  # ranks of many steps
+    assert all(each == ["scroll", 4, 0] for each in tables)
+
+
 def test_it_prints(page: Page, run: Any, tmp_path: Path) -> None:
     page.look(1280, scheme="dark")
     page.open(write_report(run.folder).as_uri())

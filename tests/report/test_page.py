@@ -144,6 +144,22 @@ def test_metrics_that_are_not_there_are_left_out(run: Any) -> None:
     assert 'id="metric-rrd"' not in page
 
 
+def test_a_run_of_two_steps_without_validation(run: Any) -> None:
+    """Every chart that there is has values, and shares end at 100%."""
+    result = Result("Data", "DE", "FT", seed=3, num_steps=3)
+    for step in (1, 2):
+        result.add(step, f"200{step}", {"C@10": 100.0, "A@10": 100.0}, {1: 100.0, step: 100.0}, data_size=5, epochs=1)
+        result.history += [{"time": step, "CE": 0.5, "val C@10": value} for value in (None, float("nan"))]
+    page = render_report(result)
+    assert '<span class="key scale">90%' in page
+    assert "</i> 100%</span>" in page
+    assert "110%" not in page
+    assert 'id="loss-ce"' in page
+    assert "loss-val" not in page
+    for figure in page.split("<figure ")[1:]:
+        assert "<title>" in figure, figure[:80]
+
+
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="run_dir must hold the metrics.json"):
         write_report(tmp_path)

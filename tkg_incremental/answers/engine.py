@@ -11,6 +11,7 @@ from torch import Tensor
 from tkg_incremental.answers.answer import Answer, Answers, TimelinePoint, listed
 from tkg_incremental.answers.facts import FactsOfQuestion, Interval, KnownFacts, Marks, TensorFacts
 from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN, answer_features
+from tkg_incremental.data.dates import start_of
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
@@ -30,6 +31,9 @@ class Names(Protocol):
 
 class Clock(Protocol):
     """What each step stands for, such as :class:`~tkg_incremental.data.TimeAxis`."""
+
+    @property
+    def unit(self) -> str: ...
 
     @property
     def num_steps(self) -> int: ...
@@ -194,8 +198,12 @@ class AnswerEngine:
     # Scores --------------------------------------------------------------------------------------------
 
     def step_of(self, at: Any) -> int:
-        """The step of a date. A date after the last step that the model learnt is answered as of that step, with a
-        warning; a date before the first step is an error."""
+        """The step of a date. A date after the last step that the model learnt is answered as of that step, and one
+        coarser than the steps as of its beginning, each with a warning; a date before the first step is an error."""
+        begin = start_of(at, self.axis.unit)
+        if begin is not None:
+            warnings.warn(f"{at} is read as {begin}", stacklevel=3)
+            at = begin
         step = self.axis.num_steps if self.axis.is_after(at) else self.axis.step_of(at)
         if step <= self.last_step:
             return step

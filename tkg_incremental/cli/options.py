@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tkg_incremental import __version__
 from tkg_incremental.cli.arguments import columns, device, one_of, positive, positive_or_all, seed, share, weight, whole
 from tkg_incremental.cli.errors import BadDataError, UsageError
 from tkg_incremental.registry import DATASETS, DECODERS, MODELS, STRATEGIES
+from tkg_incremental.run_file import RUN_FILE, read_run_file, write_run_file
 
 if TYPE_CHECKING:
     from tkg_incremental.datasets.options import ReadOptions
 
-RUN_FILE = "run.json"
 SAMPLINGS = ("uniform", "frequency", "inverse", "boundary", "fact")
 UNITS = ("auto", "hour", "day", "week", "month", "quarter", "year", "index")
 # A graph with at least this many train quads counts as large. A small one needs fewer epochs and larger steps.
@@ -354,36 +351,20 @@ class RunOptions:
         for name in ("facts", "val", "test", "root", "base"):  # a run may be resumed from another folder
             if options[name] is not None:
                 options[name] = str(Path(options[name]).absolute())
-        begun = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "seconds")
-        state = {"version": __version__, "begun": begun, "command": command}
-        state |= {key: value for key, value in read_run_file(run_dir).items() if key in state}  # of a resumed run
-        text = json.dumps({**state, "options": options}, indent=1, ensure_ascii=False)
-        from tkg_incremental.storage import atomic_write
-
-        with atomic_write(run_dir / RUN_FILE) as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
+        write_run_file(run_dir, options, command)
 
     @classmethod
     def load(cls, run_dir: Path) -> RunOptions:
         """Reads ``run.json``."""
-        state = read_run_file(run_dir)
-        if not state:
-            raise BadDataError(f"there is no run of the command line in '{run_dir}' (no {RUN_FILE})")
         try:
-            return cls(**state["options"])
+            state = read_run_file(run_dir)
+            if state:
+                return cls(**state["options"])
+        except ValueError as error:
+            raise BadDataError(str(error)) from None
         except (KeyError, TypeError) as error:
             raise BadDataError(f"'{run_dir / RUN_FILE}' is damaged or of another version: {error}") from None
-
-
-def read_run_file(run_dir: Path) -> dict[str, Any]:
-    """The contents of ``run.json``; empty if there is none."""
-    path = run_dir / RUN_FILE
-    try:
-        return dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))
-    except FileNotFoundError:
-        return {}
-    except (ValueError, TypeError, RecursionError) as error:
-        raise BadDataError(f"'{path}' is damaged or of another version: {error}") from None
+        raise BadDataError(f"there is no run of the command line in '{run_dir}' (no {RUN_FILE})")
 
 
 #: The fields of :class:`RunOptions` by name.

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tkg_incremental.cli.errors import UsageError
-from tkg_incremental.cli.options import RUN_FILE, RunOptions
+from tkg_incremental.cli.options import RunOptions
 from tkg_incremental.cli.outcome import print_dataset
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.datasets import DataError, TabularTKG, TKGDataset
@@ -20,6 +20,7 @@ from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import TKGModel
 from tkg_incremental.ops.memory import keep_freed_memory
 from tkg_incremental.registry import make_dataset, make_model, make_strategy
+from tkg_incremental.run_file import RUN_FILE
 from tkg_incremental.strategies import ReplayOptions, Strategy
 from tkg_incremental.training import (
     BaseSettings,

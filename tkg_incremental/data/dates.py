@@ -6,7 +6,7 @@ import datetime
 import re
 from typing import Any
 
-from tkg_incremental.data.units import RANK, Period, check_unit, convert
+from tkg_incremental.data.units import RANK, Period, check_unit, convert, format_instant
 
 _DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
 _PARTIAL = re.compile(r"(-?\d{1,4})-(\d{2}|##)-(?:\d{2}|##)")  # unknown digits: 1990-##-##
@@ -19,6 +19,7 @@ _UNIX = re.compile(r"\d{9,10}")
 _COMPACT = re.compile(r"\d{8}")
 _MILLISECONDS = re.compile(r"\d{12,13}")
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
+_UTC = re.compile(r" ?(?:Z|UTC)$", re.IGNORECASE)
 _FRACTION = re.compile(r"([T ]\d{2}:\d{2}:\d{2})[.,]\d+")
 _EPOCH = datetime.date(1970, 1, 1).toordinal() * 24
 
@@ -92,6 +93,21 @@ def instant_of(period: Period, unit: str, written: Any) -> int:
     if RANK[period.unit] > RANK[unit]:
         raise unreadable(written, unit)
     return convert(period, unit)[0]
+
+
+def start_of(value: Any, unit: str) -> str | None:
+    """The first instant of a date that is coarser than ``unit``, as text; :obj:`None` for anything else.
+
+    >>> start_of("2024-02", "day")
+    '2024-02-01'
+    """
+    try:
+        period = parse_period(value)
+    except ValueError:  # the label of a step, or an error that the reader of instants describes
+        return None
+    if unit == "index" or RANK[period.unit] <= RANK[unit]:
+        return None
+    return format_instant(convert(period, unit)[0], unit)
 
 
 def parse_index(value: Any) -> int:
@@ -188,8 +204,7 @@ def _read_as(text: str, dayfirst: bool, date_format: str | None) -> Period:
 def _date_and_time(text: str) -> Period:
     iso = text
     if len(text) != 19:  # Python 3.10 reads neither other lengths of fractions nor "Z"
-        iso = _FRACTION.sub(r"\1", text)
-        iso = (iso[:-1] + "+00:00" if iso[-1] in "Zz" else iso).replace(" +", "+")
+        iso = _UTC.sub("+00:00", _FRACTION.sub(r"\1", text)).replace(" +", "+")
     try:
         return _hour(datetime.datetime.fromisoformat(iso))
     except (ValueError, OverflowError) as error:

@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 #: Instants that stand for an open start and an open end.
 START, END = -(2**62), 2**62
 
-# What stands for an end that is open, e.g. "", "-", "?", "####-##-##", "NULL", "\N" (dumps of databases).
-_OPEN = re.compile(r"[-?#\s]*|none|null|nan|nat|n/?a|<na>|\\n", re.IGNORECASE)
-_OPEN_END = re.compile(r"present|now|current|ongoing", re.IGNORECASE)
+# What stands for an end that is open, e.g. "", "-", "?", "####-##-##", "NULL", "\N", "infinity" (dumps of databases).
+_OPEN = re.compile(r"[-?#\s]*|none|null|nan|nat|n/?a|<na>|\\n|-infinity", re.IGNORECASE)
+_OPEN_END = re.compile(r"present|now|current|ongoing|infinity", re.IGNORECASE)
 _LAST_YEAR = 9999  # 9999-12-31 is the open end of SQL databases
 
 

@@ -153,7 +153,10 @@ def cost_figures(result: Result) -> list[str]:
 
 def _bars(name: str, heading: str, text: str, data: tuple[list[str], list[float], list[str]], unit: str) -> str:
     labels, values, tips = data
-    low, high = round_range([0.0, *(v for v in values if math.isfinite(v))])
+    there = [value for value in values if math.isfinite(value)]
+    if not there:
+        return ""
+    low, high = round_range([0.0, *there])
     frame = Frame(len(values), low, high)
     parts = [frame.axes(tick_labels(labels), STEP, unit)]
     parts += [frame.bar(i, 0, v, "added", tips[i]) for i, v in enumerate(values) if math.isfinite(v)]
@@ -162,10 +165,15 @@ def _bars(name: str, heading: str, text: str, data: tuple[list[str], list[float]
 
 def loss_figures(result: Result) -> list[str]:
     """Every loss term, and validation, over the epochs of all steps in sequence."""
-    history = result.history
-    names = dict.fromkeys(name for record in history for name in record if name != "time")
     labels = {step["time"]: step["label"] for step in result.steps}
-    return [_loss(name, history, labels) for name in names]
+    return [_loss(name, result.history, labels) for name in loss_names(result)]
+
+
+def loss_names(result: Result) -> list[str]:
+    """The terms, and validation, that have a value in some epoch. Without validation facts, validation has none."""
+    names = dict.fromkeys(name for record in result.history for name in record if name != "time")
+    values = {name: [record.get(name) for record in result.history] for name in names}
+    return [name for name in names if any(value is not None and math.isfinite(value) for value in values[name])]
 
 
 def _loss(name: str, history: list[dict[str, Any]], labels: dict[int, str]) -> str:

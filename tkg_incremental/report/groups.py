@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tkg_incremental.run_file import read_run_file
 from tkg_incremental.training.result import Result
 
 
@@ -103,14 +104,5 @@ def _titles(groups: Sequence[Group]) -> dict[str, str]:
 
 def dataset_title(folder: Path, result: Result) -> str:
     """The name of a run's dataset; the name of the file for a user's own facts."""
-    facts = run_file(folder).get("options", {}).get("facts")
+    facts = read_run_file(folder).get("options", {}).get("facts")
     return Path(facts).name if facts else result.dataset
-
-
-def run_file(folder: Path) -> dict[str, Any]:
-    """``run.json`` of a run of the command line; empty for other runs."""
-    path = folder / "run.json"
-    try:
-        return dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))
-    except FileNotFoundError:
-        return {}

@@ -25,7 +25,7 @@ def alpha_figure(result: Result, labels: list[str]) -> str:
     columns = sorted({step for time in times for step in result.alpha[time]})
     place = {step: i for i, step in enumerate(columns)}
     values = [value for time in times for value in result.alpha[time].values() if math.isfinite(value)]
-    low = math.floor(min(values, default=0) / 10) * 10
+    low = min(math.floor(min(values, default=0) / 10) * 10, 90)
     high = max(math.ceil(max(values, default=100) / 10) * 10, low + 10)
     # High enough for the title beside it, low enough for a screen.
     cell = min(max(24.0, 270 / max(1, len(times))), 560 / max(1, len(times)))

@@ -11,12 +11,13 @@ from typing import Any
 from tkg_incremental.report.change_figures import deleted_figure, deleted_rows, handover_figure, question_rows
 from tkg_incremental.report.changes import Changes
 from tkg_incremental.report.figures import cost_figures, facts_figure, loss_figures, metric_figure
-from tkg_incremental.report.groups import dataset_title, run_file
+from tkg_incremental.report.groups import dataset_title
 from tkg_incremental.report.heat_map import alpha_figure
 from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
 from tkg_incremental.report.svg import short
 from tkg_incremental.report.templates import render
 from tkg_incremental.report.trust import trust_section
+from tkg_incremental.run_file import read_run_file
 from tkg_incremental.storage import atomic_write
 from tkg_incremental.training.result import Result
 
@@ -60,7 +61,7 @@ def write_report(run_dir: str | os.PathLike[str], path: str | os.PathLike[str] |
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Version, date, command and options of a run, as far as its folder has them."""
-    state = run_file(folder)
+    state = read_run_file(folder)
     config = folder / "config.json"
     if not state and config.exists():
         state = dict(json.loads(config.read_text(encoding="utf-8")))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.report.change_figures import ranks_around
 from tkg_incremental.report.changes import Changes
+from tkg_incremental.report.figures import loss_names
 from tkg_incremental.report.metric_descriptions import DESCRIPTIONS
 from tkg_incremental.training.result import Result
 
@@ -103,7 +104,7 @@ def plot_losses(result: Result) -> Figure:
     Args:
         result: The metrics of a run.
     """
-    names = list(dict.fromkeys(name for record in result.history for name in record if name != "time"))
+    names = loss_names(result)
     figure, axes = _figure(max(1, math.ceil(len(names) / 2)), 2, 10, 2.4 * max(1, math.ceil(len(names) / 2)))
     times = [record["time"] for record in result.history]
     starts = [i for i, time in enumerate(times) if i == 0 or times[i - 1] != time]

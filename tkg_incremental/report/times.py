@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from tkg_incremental.answers import Answer, AnswerEngine
     from tkg_incremental.live.serving import ServedGraph
 
-# Questions, steps and answers of the slider: 8 × 100 questions take a second or two on a small graph.
-_QUESTIONS, _STEPS, _ANSWERS = 8, 100, 5
+# Questions, steps and answers of the slider: 20 × 100 questions take two or three seconds on a small graph.
+_QUESTIONS, _STEPS, _ANSWERS = 20, 100, 5
 # A graph with more entities gets fewer steps.
 _LARGE, _FEW_STEPS = 20_000, 12
 # The latest facts, among which questions are looked for.
 _FACTS = 100_000
 # At most this many questions of one relation.
-_PER_RELATION = 3
+_PER_RELATION = 6
 
 # Questions whose answer changes and that seldom have two at a time: as many facts as answers, those with most changes
 # first. Entities that were erased have no name.
