@@ -168,7 +168,8 @@ def test_quads_of_an_update(store: FactStore) -> None:
         assert quads.count(added) == 3 + 1 + (replay is None)
         # The ended fact at some of its steps, at the last one in any case.
         steps = [step for *triple, step in quads if triple == ended[:3]]
-        assert ended[3] - 1 in steps and max(steps) < ended[3] and len(steps) >= 4
+        assert ended[3] - 1 == max(steps)
+        assert len(steps) >= 4
         triples = {tuple(triple) for *triple, _ in quads}
         everything = {tuple(triple) for *triple, _, _ in timeline.observed.facts.tolist()}
         assert triples == everything if replay is None else triples < everything

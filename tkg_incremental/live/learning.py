@@ -156,7 +156,7 @@ def quads_to_learn(
         past = everything, max(1, settings.replay // max(1, len(everything)))
     else:
         past = _as_facts(replay), 1
-    added = _as_facts(changed.added.repeat(settings.repeats, 1))
+    added = _as_facts(changed.added.repeat(2 * settings.repeats, 1))
     parts = [(added, 1), (_as_facts(current), 1), (torch.cat([former, last]), settings.repeats), past]
     counts = [(facts[:, LAST] - facts[:, FIRST] + 1).clamp(max=visits) for facts, visits in parts]
     return LazyQuads(torch.cat([facts for facts, _ in parts]), torch.cat(counts))

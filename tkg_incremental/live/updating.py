@@ -108,7 +108,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
 
         def judge_round() -> Round:
             reports.append(measure())
-            return Round(_value(reports[-1], gate), _is_over(reports, gate))
+            return Round(_value(reports[-1], gate), _is_over(reports, gate, initial_sums is not None))
 
         moved: dict[str, Tensor] = {}
         if len(torch.cat(changed)):
@@ -150,10 +150,11 @@ def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
     return torch.tensor([entity for entity in ids if not store.neighbours(entity)], dtype=torch.long)
 
 
-def _is_over(reports: Sequence[GateReport], gate: GateSettings) -> bool:
+def _is_over(reports: Sequence[GateReport], gate: GateSettings, is_sampled: bool) -> bool:
     """Whether nothing is left to learn, or the gate was passed and another round has not helped."""
-    # The gate would pass with a little to spare.
-    tighter = replace(gate, learned=0.99, kept=gate.kept / 10, outranked=(1 + gate.outranked) / 2)
+    # The gate would pass with a little to spare. Further rounds bring facts back only if they visit every fact.
+    kept = gate.kept if is_sampled else gate.kept / 10
+    tighter = replace(gate, learned=0.99, kept=kept, outranked=(1 + gate.outranked) / 2)
     if judge(reports[-1], tighter).passed:
         return True
     has_stopped = len(reports) > 1 and _value(reports[-1], gate) - _value(reports[-2], gate) < _STEP
