@@ -157,7 +157,7 @@ def test_quads_of_an_update(store: FactStore) -> None:
     )
     with store.preview():
         timeline = whole_timeline(store, CLOCK)
-    settings = replace(QUICK, repeats=3, replay=2 * len(timeline.observed))
+    settings = replace(QUICK, repeats=3, replay=len(timeline.observed))
     ended = changed.ended[0].tolist()
     for replay in (None, changed.added[:0]):
         lazy = quads_to_learn(timeline, changed, replay, settings, 0)
@@ -165,7 +165,7 @@ def test_quads_of_an_update(store: FactStore) -> None:
         now = timeline.observed.at(CLOCK.num_steps - 1).tolist()
         (added,) = changed.added.tolist()
         assert all(quad in quads for quad in now)
-        assert quads.count(added) == 3 + 1 + (replay is None)
+        assert quads.count(added) == 6 + 1 + (replay is None)
         # The ended fact at some of its steps, at the last one in any case.
         steps = [step for *triple, step in quads if triple == ended[:3]]
         assert ended[3] - 1 == max(steps)

@@ -153,9 +153,10 @@ def quads_to_learn(
     last[:, FIRST] = last[:, LAST]
     if replay is None:
         # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
-        past = everything, max(1, settings.replay // max(1, len(everything)))
+        past = everything, max(1, 2 * settings.replay // max(1, len(everything)))
     else:
         past = _as_facts(replay), 1
+    # More often than the others: until they are learnt, an update goes on and visits all others again.
     added = _as_facts(changed.added.repeat(2 * settings.repeats, 1))
     parts = [(added, 1), (_as_facts(current), 1), (torch.cat([former, last]), settings.repeats), past]
     counts = [(facts[:, LAST] - facts[:, FIRST] + 1).clamp(max=visits) for facts, visits in parts]
