@@ -62,4 +62,6 @@ def describe(error: Exception) -> str:
         )
     if type(error).__module__ == "sqlite3":
         return f"the fact store is damaged or cannot be used: {error}"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"'{error.filename}': {error.strerror}"  # without the number of the error
     return str(error)
