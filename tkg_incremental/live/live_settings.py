@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tkg_incremental.live.settings import SettingsError, check_table
+from tkg_incremental.live.graph_toml import SettingsError, check_table
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.training.settings import LearningSettings
