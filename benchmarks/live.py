@@ -81,7 +81,7 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
     import torch
 
     from tkg_incremental import LiveGraph
-    from tkg_incremental.answers.engine import NUM_FEATURES, NUM_OWN
+    from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN
     from tkg_incremental.live.candidates import write_candidate
     from tkg_incremental.live.gate import GateReport, GateSettings
     from tkg_incremental.metrics.calibration import AnswerCalibration, Calibration

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers import Answer, AnswerEngine, Answers, TensorFacts
+from tkg_incremental.answers import AnswerEngine, TensorFacts
 from tkg_incremental.answers.calibrate import score_unit
-from tkg_incremental.answers.engine import MISTAKES, NUM_FEATURES, NUM_OWN
-from tkg_incremental.answers.facts import FactsOfQuestion, Marks
+from tkg_incremental.answers.engine import MISTAKES
+from tkg_incremental.answers.features import NUM_FEATURES
 from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
 from tkg_incremental.metrics.calibration import AnswerCalibration, Calibration
@@ -141,53 +141,15 @@ def test_ties_keep_the_order_of_ids() -> None:
     assert probabilities[0] == probabilities[1] == probabilities[2] > probabilities[3]
 
 
-def test_features() -> None:
-    scores = [0.0, 3.0, 1.0, 2.0]
-    facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]
-    engine = fixed_engine(scores, facts)
-    engine.calibration = AnswerCalibration(unit=10.0)  # the softmax is ten times as sharp
-    candidates = engine.candidates(0, "tail")
-    assert candidates.tolist() == [1, 2, 3]
-    own = torch.tensor(scores)[candidates]
-    marks = FactsOfQuestion.at(engine.facts, 0, 0, "tail", 0).marks(candidates)
-    features = engine.features(0, "tail", own, marks)
-    assert features.shape == (3, NUM_FEATURES)
-    rest = [math.log(math.exp(1) + math.exp(2)), 2.0, 1.0]  # entity 1 is known and not among the others
-    assert features[:, 0].tolist() == pytest.approx([s - r for s, r in zip(own.tolist(), rest, strict=True)], abs=1e-6)
-    assert features[:, 1].tolist() == pytest.approx([1.0, -1.0, 1.0])
-    assert features[:, 2].exp().tolist() == pytest.approx([1.0, 2.0, 1.0])
-    assert features[:, 4].tolist() == [0.0, 1.0, 0.0]  # known at another time
-    assert features[:, 5].tolist() == [1.0, 1.0, 1.0]  # the given entity fits
-    assert features[:, 6].tolist() == [1.0, 1.0, 1.0]  # the query has a known answer
-    assert NUM_OWN == 2
-    assert features[:, -1].tolist() == [0.0, 0.0, 0.0]
-    foreign = engine.features(0, "tail", own, FactsOfQuestion({}, {}, False).marks(candidates))
-    assert foreign[:, 5].tolist() == [0.0, 0.0, 0.0]
-    assert foreign[:, -1].tolist() == pytest.approx([math.log(3 / 2)] * 3)  # three tails of two heads
-
-
-def test_features_do_not_depend_on_the_scale_of_the_scores() -> None:
-    facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]
+def test_probabilities_do_not_depend_on_the_scale_of_the_scores() -> None:
     found = []
     for scale in (1.0, 7.0):
         scores = [scale * score for score in (0.0, 3.0, 1.0, 2.0)]
-        engine = fixed_engine(scores, facts)
-        unit = score_unit(engine, torch.tensor([[0, 0, 1, 0], [1, 0, 3, 0]]))
-        engine.calibration = AnswerCalibration(unit=unit)
-        candidates = engine.candidates(0, "tail")
-        marks = FactsOfQuestion.at(engine.facts, 0, 0, "tail", 0).marks(candidates)
-        found.append(engine.features(0, "tail", torch.tensor(scores)[candidates], marks))
-    assert torch.allclose(*found)
-
-
-@pytest.mark.parametrize("known", [[True], [False], [True, True], [False, False]])
-@pytest.mark.parametrize("is_closed", [False, True])
-def test_features_of_few_candidates_are_finite(known: list[bool], is_closed: bool) -> None:
-    engine = fixed_engine([100.0, 100.0, -1e4], [(0, 0, 1, 0, 1)])
-    size = len(known)
-    marks = Marks(torch.tensor(known), ~torch.tensor(known), is_closed)
-    features = engine.features(0, "tail", torch.full((size,), 1e4), marks)
-    assert torch.isfinite(features).all()
+        engine = fixed_engine(scores, [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)])
+        engine.calibration = replace(BY_ODDS, unit=score_unit(engine, torch.tensor([[0, 0, 1, 0], [1, 0, 3, 0]])))
+        found.append([answer.probability for answer in engine.query(0, 0, None, 0)])
+    assert found[0] == pytest.approx(found[1])
+    assert len(set(found[0])) > 1
 
 
 def test_world_leaders_has_aliases() -> None:
@@ -196,13 +158,6 @@ def test_world_leaders_has_aliases() -> None:
     for alias, name in (("USA", "United States"), ("UK", "United Kingdom"), ("uk", "United Kingdom")):
         assert model.query(None, "prime minister of", alias, 2000) == model.query(None, "prime minister of", name, 2000)
     assert model.query(None, "president of", "US", 2016)[0].name == "Barack Obama"
-
-
-def test_notebooks_show_answers_as_a_table() -> None:
-    answers = Answers([Answer("<b>Ann</b>", 0.97, 3.25, ("2001", None)), Answer("Bo", None, 1.0, None)])
-    page = answers._repr_html_()
-    assert "<td>&lt;b&gt;Ann&lt;/b&gt;</td><td>97%</td><td>3.25</td><td>since 2001</td>" in page
-    assert "<td>Bo</td><td></td><td>1.00</td><td></td>" in page
 
 
 def test_answers_that_are_over_come_last() -> None:
@@ -229,15 +184,3 @@ def test_answers_that_are_over_come_last() -> None:
     engine = fixed_engine([0.0, 9.0, 8.0, 1.0, 2.0, 0.5], facts)
     assert [answer.name for answer in engine.query(0, 0, None, 2)] == ["e5", "e1", "e2", "e4", "e3"]
     assert engine.check(0, 0, 1, 2).kind == "predicted"
-
-
-def test_the_time_of_an_answer_as_text() -> None:
-    known = [Answer("Ann", 0.9, 1.0, period) for period in (("2001", None), ("2001", "2004"))]
-    over = [Answer("Ann", 0.01, 1.0, None, "2005"), Answer("Ann", 0.01, 1.0, None, "2005", "2009")]
-    assert [answer.period for answer in known + over] == [
-        "since 2001",
-        "2001 … 2004",
-        "ended 2005",
-        "ended 2005, begins 2009",
-    ]
-    assert Answer("Ann", 0.5, 1.0, None).period == ""

@@ -8,8 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.engine import MISTAKES, NUM_OWN, AnswerEngine
+from tkg_incremental.answers.engine import MISTAKES, AnswerEngine
 from tkg_incremental.answers.facts import find
+from tkg_incremental.answers.features import NUM_OWN
 from tkg_incremental.answers.judging import judge, score_questions
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics.calibration import (

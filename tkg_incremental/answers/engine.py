@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from tkg_incremental.answers.answer import Answer, Answers, TimelinePoint, listed
 from tkg_incremental.answers.facts import FactsOfQuestion, Interval, KnownFacts, Marks, TensorFacts
+from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN, answer_features
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
 from tkg_incremental.ops.keys import contains
-from tkg_incremental.tables import html_table
 
-#: Features of an answer, and how many of them compare its score with those of other candidates.
-NUM_FEATURES, NUM_OWN = 13, 2
-_OPPOSITE: dict[Side, Side] = {"head": "tail", "tail": "head"}
 #: Share of known facts that is taken to be a mistake in the data, and the most that a fact is given that is over.
 MISTAKES = 0.01
-# A score of one unit in the softmax of the features.
-_SHARPNESS = 10.0
-
-# Up to this number of candidates, ranks are counted one by one instead of sorting all candidates.
-_COUNTED = 50
 
 
 class Names(Protocol):
@@ -50,69 +40,6 @@ class Clock(Protocol):
     def step_of(self, when: Any) -> int: ...
 
     def is_after(self, when: Any) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One answer to a question.
-
-    Args:
-        name: The entity or relation.
-        probability: Calibrated probability that the fact holds; :obj:`None` without a calibration.
-        score: Score of the model.
-        known: When the fact is known to hold, as labels ``(first, last)`` with :obj:`None` for an open end;
-            :obj:`None` if it is not.
-        ended: Label of the step since which the fact no longer holds, if it is known to have ended.
-        begins: Label of the step at which the fact begins, if it is known to begin later.
-    """
-
-    name: str
-    probability: float | None
-    score: float
-    known: tuple[str, str | None] | None
-    ended: str | None = None
-    begins: str | None = None
-
-    @property
-    def kind(self) -> Literal["known", "predicted", "over"]:
-        """Whether the fact is known to hold, is a prediction, or is known to be over or not to have begun."""
-        if self.known is not None:
-            return "known"
-        return "predicted" if self.ended is None and self.begins is None else "over"
-
-    @property
-    def period(self) -> str:
-        """The known time as text: ``"since 2021"``, ``"2009 … 2016"``, ``"ended 2017"``, ``"begins 2021"``; empty for a
-        prediction."""
-        if self.known is not None:
-            first, last = self.known
-            return f"since {first}" if last is None else f"{first} … {last}"
-        parts = {"ended": self.ended, "begins": self.begins}
-        return ", ".join(f"{word} {label}" for word, label in parts.items() if label is not None)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-class Answers(list[Answer]):
-    """A list of answers that notebooks show as a table."""
-
-    def _repr_html_(self) -> str:
-        rows: list[list[str | float]] = []
-        for answer in self:
-            probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-            rows.append([answer.name, probability, answer.score, answer.period])
-        return html_table(["answer", "probability", "score", "known"], rows)
-
-
-@dataclass(frozen=True)
-class TimelinePoint:
-    """The probability of a fact at one step, and whether it is known to hold then."""
-
-    label: str
-    probability: float | None
-    score: float
-    known: bool
 
 
 class AnswerEngine:
@@ -206,7 +133,7 @@ class AnswerEngine:
             probabilities = torch.where(members[chosen] == candidates[order], found, probabilities)
         rows = zip(order.tolist(), candidates[order].tolist(), probabilities, strict=True)
         return Answers(
-            _listed(
+            listed(
                 self._answer(
                     self.entities[entity], _probability(found), float(scores[place]), relation, step, facts.of(entity)
                 )
@@ -262,7 +189,7 @@ class AnswerEngine:
             score, probability = self._check(head, rel, tail, step)
             intervals = self.facts.intervals(head, rel, tail)
             answers.append(self._answer(self.relations[rel], probability, score, rel, step, intervals))
-        return _listed(answers)
+        return listed(answers)
 
     # Scores --------------------------------------------------------------------------------------------
 
@@ -309,51 +236,8 @@ class AnswerEngine:
         return torch.where(marks.known[chosen], learnt, predicted)
 
     def features(self, rel: int, side: Side, scores: Tensor, marks: Marks, chosen: Tensor | None = None) -> Tensor:
-        """Features of the candidates of queries about one relation, ``[*, n] → [*, n, 13]``, or of those at the places
-        ``chosen``, ``[*, k]``.
-
-        Scores are in the unit of the calibration. The first three features compare a candidate with those whose facts
-        are neither known nor over: its log-odds in the softmax, its margin to the best of them and the logarithm of
-        its rank. Then its score, and whether the fact is known at another time. The next four are the same for all
-        candidates: whether the given entity ever was on its side of the relation, whether the query has known
-        answers, the usual number of answers and the number of candidates (both as logarithms). Last, four products:
-        the log-odds count less if the given entity does not fit or if there is a known answer, a known answer rules
-        out others only where there usually is one, and a given entity that does not fit is odd only where entities
-        usually have many answers over time: a country that never had a president, not a person who never was one.
-        """
-        if chosen is None:
-            chosen = torch.arange(scores.size(-1)).expand(scores.shape)
-        everything = scores.double() * (_SHARPNESS / self.calibration.unit)
-        scores = everything.gather(-1, chosen)
-        everything = everything.masked_fill(~marks.open, -torch.inf)
-        others, is_known = everything.gather(-1, chosen), marks.known.gather(-1, chosen)
-        before = (marks.other & marks.open).gather(-1, chosen).double()
-        fits, has_known = (
-            some.any(-1, keepdim=True).double().expand(chosen.shape)
-            for some in (marks.known | marks.other, marks.known)
-        )
-        if chosen.size(-1) <= _COUNTED:  # sorting costs more than counting for each
-            rank = torch.stack([(everything > score[..., None]).sum(-1) for score in scores.unbind(-1)], -1)
-        else:
-            rank = torch.searchsorted(-everything.sort(-1, descending=True).values, -scores)
-        top = everything.topk(min(2, everything.size(-1)), dim=-1).values
-        rival = torch.where(is_known | (scores < top[..., :1]), top[..., :1], top[..., -1:])
-        # The softmax over the unknown candidates without the candidate itself.
-        total = torch.logsumexp(everything, -1, keepdim=True)
-        rest = total + torch.log1p(-(others - total).exp().nan_to_num(0.0).clamp(max=1 - 1e-9))
-        odds, margin = ((scores - other).clamp(-20, 20).nan_to_num(posinf=20.0) for other in (rest, rival))
-        asked, other = (len(self.facts.type_members(rel, end)) for end in (side, _OPPOSITE[side]))
-        per_query, size, usual = (
-            torch.full_like(scores, math.log(value))
-            for value in (
-                self.facts.answers_per_query(rel, side),
-                everything.size(-1),
-                max(1, asked) / max(1, other),
-            )
-        )
-        columns = [odds, margin, (rank.double() + 1).log(), scores, before, fits, has_known, per_query, size]
-        columns += [fits * odds, has_known * odds, has_known * per_query, (1 - fits) * usual]
-        return torch.stack(columns, dim=-1)
+        """:func:`answer_features` in the unit of the calibration."""
+        return answer_features(self.facts, rel, side, scores, marks, self.calibration.unit, chosen)
 
     @torch.no_grad()
     def scores(self, given: int, rel: int, side: Side, step: int, candidates: Tensor) -> Tensor:
@@ -385,12 +269,6 @@ class AnswerEngine:
         score = sum(part[0] for part in parts) / 2
         known = [part[1] for part in parts if part[1] is not None]
         return score, min(known) if known else None
-
-
-def _listed(answers: Iterable[Answer]) -> list[Answer]:
-    """Answers in the order of a list: what is known, predictions, what is over; the most probable of each first."""
-    places = {"known": 0, "predicted": 1, "over": 2}
-    return sorted(answers, key=lambda a: (places[a.kind], -(a.probability or 0.0), -a.score))
 
 
 def _best(scores: Tensor, allowed: Tensor, k: int) -> Tensor:

@@ -221,7 +221,12 @@ class _Pairs(torch.autograd.Function):
 class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, kernel: tuple[int, Tensor], similarity: int, given: tuple[Any, ...], query: Tensor, *tensors: Tensor
+        ctx: Any,
+        kernel: tuple[int, Tensor],
+        similarity: int,
+        given: tuple[Tensor, Tensor, Tensor | None],
+        query: Tensor,
+        *tensors: Tensor,
     ) -> tuple[Tensor, ...]:
         # Kept, because the kernels get its addresses.
         by_step, most_rows = _sort_lists(*given, len(kernel[1]), len(tensors[0]))

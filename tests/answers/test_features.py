@@ -1,0 +1,60 @@
+"""Features of answers, from given scores."""
+
+import math
+
+import pytest
+import torch
+
+from tkg_incremental.answers import TensorFacts
+from tkg_incremental.answers.facts import FactsOfQuestion, Marks
+from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN, answer_features
+
+FACTS = TensorFacts(torch.tensor([(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]), 4)
+
+
+def marks_at_step_0() -> Marks:
+    return FactsOfQuestion.at(FACTS, 0, 0, "tail", 0).marks(torch.tensor([1, 2, 3]))
+
+
+def test_features() -> None:
+    scores = torch.tensor([3.0, 1.0, 2.0])
+    # With a unit of ten, the softmax is that of the scores.
+    features = answer_features(FACTS, 0, "tail", scores, marks_at_step_0(), 10.0)
+    assert features.shape == (3, NUM_FEATURES)
+    rest = [math.log(math.exp(1) + math.exp(2)), 2.0, 1.0]  # entity 1 is known and not among the others
+    odds = [score - other for score, other in zip(scores.tolist(), rest, strict=True)]
+    assert features[:, 0].tolist() == pytest.approx(odds, abs=1e-6)
+    assert features[:, 1].tolist() == pytest.approx([1.0, -1.0, 1.0])
+    assert features[:, 2].exp().tolist() == pytest.approx([1.0, 2.0, 1.0])
+    assert features[:, 4].tolist() == [0.0, 1.0, 0.0]  # known at another time
+    assert features[:, 5].tolist() == [1.0, 1.0, 1.0]  # the given entity fits
+    assert features[:, 6].tolist() == [1.0, 1.0, 1.0]  # the query has a known answer
+    assert NUM_OWN == 2
+    assert features[:, -1].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_features_of_a_given_entity_that_does_not_fit() -> None:
+    marks = FactsOfQuestion({}, {}, False).marks(torch.tensor([1, 2, 3]))
+    features = answer_features(FACTS, 0, "tail", torch.tensor([3.0, 1.0, 2.0]), marks, 10.0)
+    assert features[:, 5].tolist() == [0.0, 0.0, 0.0]
+    assert features[:, -1].tolist() == pytest.approx([math.log(3 / 2)] * 3)  # three tails of two heads
+
+
+def test_features_depend_on_scores_in_their_unit() -> None:
+    scores = torch.tensor([3.0, 1.0, 2.0])
+    found = [answer_features(FACTS, 0, "tail", scale * scores, marks_at_step_0(), scale) for scale in (1.0, 7.0)]
+    assert torch.allclose(*found)
+
+
+def test_features_of_chosen_candidates() -> None:
+    scores, chosen = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([2, 0])
+    everything = answer_features(FACTS, 0, "tail", scores, marks_at_step_0(), 1.0)
+    assert torch.equal(answer_features(FACTS, 0, "tail", scores, marks_at_step_0(), 1.0, chosen), everything[chosen])
+
+
+@pytest.mark.parametrize("known", [[True], [False], [True, True], [False, False]])
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_features_of_few_candidates_are_finite(known: list[bool], is_closed: bool) -> None:
+    marks = Marks(torch.tensor(known), ~torch.tensor(known), is_closed)
+    features = answer_features(FACTS, 0, "tail", torch.full((len(known),), 1e4), marks, 1.0)
+    assert torch.isfinite(features).all()
