@@ -92,7 +92,7 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
     imported = timed(lambda: LiveGraph.create(graph, facts, "day", gate=gate).close())
     with LiveGraph(graph, write=True) as live:
         store = live.folder.store
-        model = live.graph_toml.make_model(store.num_entities, store.num_relations, live.clock.num_steps)
+        model = live.settings.make_model(store.num_entities, store.num_relations, live.clock.num_steps)
         generator = torch.Generator().manual_seed(0)
         for table in model.tables().values():
             table.data.normal_(0, SPREAD, generator=generator)
