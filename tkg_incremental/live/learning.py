@@ -153,7 +153,7 @@ def quads_to_learn(
     last[:, FIRST] = last[:, LAST]
     if replay is None:
         # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
-        past = everything, max(1, 2 * settings.replay // max(1, len(everything)))
+        past = everything, max(2, 2 * settings.replay // max(1, len(everything)))
     else:
         past = _as_facts(replay), 1
     # More often than the others: until they are learnt, an update goes on and visits all others again.

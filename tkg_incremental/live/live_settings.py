@@ -32,8 +32,8 @@ class LiveSettings:
         repeats: Visits of an ended fact per epoch of an update; an added one has twice as many.
         current: Facts that hold now, per epoch of an update.
         replay: Quads of the past per epoch of an update. A graph with at most four times as many facts visits each of
-            them at random steps, new ones in each epoch: once, or more often as long as it takes at most twice as many
-            quads. A larger one draws half of them uniformly from all (fact, step) pairs and half from the facts of
+            them at random steps, new ones in each epoch: twice, or more often as long as that takes at most twice as
+            many quads. A larger one draws half of them uniformly from all (fact, step) pairs and half from the facts of
             entities that changes are about; no other entities move.
         lr: Learning rate of Adagrad.
         n3: Weight of the N3 regularization.
