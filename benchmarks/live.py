@@ -1,7 +1,7 @@
 """``python -m benchmarks.live``: what a live graph costs, end to end from the CSV, by number of entities.
 
 Release 0 has random values, of about the size of trained ones, and a gate that everything passes. An update then costs
-the same per epoch and often needs more of them; what it keeps of release 0 says nothing. Each work is measured in a
+the same per epoch and needs more of them; what it keeps of release 0 says nothing. Each work is measured in a
 process of its own, so that its peak of memory is its own, too.
 """
 
@@ -189,12 +189,13 @@ def _graph(lab: Lab, which: int) -> str:
 
 
 def seconds(lab: Lab, which: int, what: str, work: str) -> Measurement:
-    """Seconds of some work, and those of the processor in its description."""
+    """Seconds of some work; with one thread, seconds of CPU, as of the other benchmarks. The others are in its
+    description."""
     found = _figures(lab, lab.sizes.live_graphs[which])
-    busy = found[f"{what.split(' ')[0]} processor"]
+    elapsed, busy = found[what], found[f"{what.split(' ')[0]} processor"]
+    value, other = (busy, f"{elapsed:.3g} s elapsed") if lab.threads == 1 else (elapsed, f"{busy:.3g} s of CPU")
     changed = f"{lab.sizes.changed} added, {lab.sizes.changed} ended, {lab.sizes.changed // 8} new entities"
-    text = f"{work.format(changed=changed)}; {_graph(lab, which)} ({busy:.3g} s of the processor)"
-    return in_seconds(text, Timing([found[what]]))
+    return in_seconds(f"{work.format(changed=changed)}; {_graph(lab, which)} ({other})", Timing([value]))
 
 
 def megabytes(lab: Lab, which: int, what: str, of: tuple[str, ...], work: str, reference: str) -> Measurement:

@@ -38,7 +38,7 @@ ALLOWED["training"] = {
 }
 ALLOWED["live"] = {
     *("answers", "data", "datasets", "loader", "metrics", "models", "ops", "seeding", "storage", "strategies"),
-    "training",
+    *("text", "training"),
 }
 #: Imports inside functions, for convenience: `model.query()` is a short form of an answer engine.
 LAZY = {"tkg_incremental.models.base": {"answers"}}

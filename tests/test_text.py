@@ -1,6 +1,6 @@
 import pytest
 
-from tkg_incremental.text import printable
+from tkg_incremental.text import counted, printable
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,8 @@ from tkg_incremental.text import printable
 )
 def test_printable(name: str, expected: str) -> None:
     assert printable(name) == expected
+
+
+def test_counted() -> None:
+    assert [counted(n, "line") for n in (0, 1, 2)] == ["0 lines", "1 line", "2 lines"]
+    assert counted(3, "new entity", "new entities") == "3 new entities"

@@ -1,4 +1,4 @@
-"""Text from data files that is safe to print."""
+"""Text to print: names from data files, and counts."""
 
 from __future__ import annotations
 
@@ -20,3 +20,12 @@ def printable(name: str) -> str:
         sign if sign.isprintable() or unicodedata.category(sign) == "Zs" else sign.encode("unicode_escape").decode()
         for sign in name
     )
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """A number of things.
+
+    >>> counted(1, "change"), counted(2, "new entity", "new entities")
+    ('1 change', '2 new entities')
+    """
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

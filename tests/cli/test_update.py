@@ -72,3 +72,9 @@ def test_a_full_export_that_cannot_be_read(graph: Path, fails: Callable[..., str
 
 def test_flags_about_files_need_one(graph: Path, fails: Callable[..., str]) -> None:
     assert "--dayfirst goes with CHANGES or --full" in fails(2, "update", graph, "--dayfirst")
+
+
+def test_a_missing_file_of_changes(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = graph.parent / "missing.csv"
+    assert main(["update", str(graph), str(missing)]) == 3
+    assert capsys.readouterr().err.endswith(f"error: '{missing}': No such file or directory\n")

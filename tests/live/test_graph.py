@@ -11,9 +11,9 @@ from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
+from tkg_incremental.live.graph_toml import read_settings, write_settings
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.loading import load_model
-from tkg_incremental.live.settings import read_settings, write_settings
 
 
 def edit(path: Path, table: str, **values: float) -> None:

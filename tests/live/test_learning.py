@@ -13,11 +13,10 @@ from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import Round, former_facts, train_update, weigh_by_size
+from tkg_incremental.live.learning import Round, former_facts, quads_to_learn, train_update
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
 from tkg_incremental.live.timelines import partial_timeline, whole_timeline
-from tkg_incremental.strategies import CrossEntropy, Given
 
 CLOCK = GraphClock(1, 12, "day")
 Quads = set[tuple[int, ...]]
@@ -149,13 +148,31 @@ def test_an_update_keeps_its_best_round(store: FactStore) -> None:
     assert not torch.equal(vectors[1], vectors[3])
 
 
-def test_every_quad_of_an_update_counts_the_same(store: FactStore) -> None:
-    quads = facts_of_entities([0], store, CLOCK)
-    terms = [CrossEntropy(Given(quads)), CrossEntropy(Given(quads.repeat(3, 1)), weight=0.5)]
-    weigh_by_size(terms, whole_timeline(store, CLOCK))
-    assert [term.weight for term in terms] == [0.25, 0.375]
-    weigh_by_size(nothing := [CrossEntropy(Given(quads[:0]))], whole_timeline(store, CLOCK))
-    assert nothing[0].weight == 0
+def test_quads_of_an_update(store: FactStore) -> None:
+    """Added facts several times, all facts that hold, and the past: of each fact, or the replayed quads alone."""
+    changed = learn(
+        store,
+        Change("add", "Bob", "works in", "Sales", 12),
+        Change("end", "Ann", "leads", "R&D", 12),
+    )
+    with store.preview():
+        timeline = whole_timeline(store, CLOCK)
+    settings = replace(QUICK, repeats=3, replay=len(timeline.observed))
+    ended = changed.ended[0].tolist()
+    for replay in (None, changed.added[:0]):
+        lazy = quads_to_learn(timeline, changed, replay, settings, 0)
+        quads = lazy.take(torch.arange(len(lazy)), torch.Generator()).tolist()
+        now = timeline.observed.at(CLOCK.num_steps - 1).tolist()
+        (added,) = changed.added.tolist()
+        assert all(quad in quads for quad in now)
+        assert quads.count(added) == 6 + 1 + (replay is None)
+        # The ended fact at some of its steps, at the last one in any case.
+        steps = [step for *triple, step in quads if triple == ended[:3]]
+        assert ended[3] - 1 == max(steps)
+        assert len(steps) >= 4
+        triples = {tuple(triple) for *triple, _ in quads}
+        everything = {tuple(triple) for *triple, _, _ in timeline.observed.facts.tolist()}
+        assert triples == everything if replay is None else triples < everything
 
 
 def test_quads_of_entities_without_facts_are_left_out(store: FactStore) -> None:

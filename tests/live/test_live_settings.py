@@ -12,8 +12,8 @@ from small_live import succession
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live.gate import GateSettings
+from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.settings import SettingsError
 
 
 def edit(path: Path, old: str, new: str) -> None:

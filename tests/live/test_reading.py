@@ -6,8 +6,8 @@ import pytest
 
 from tkg_incremental.data.dates import parse_instant
 from tkg_incremental.datasets.options import ReadOptions
+from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.reading import date_parser, from_tables, to_tables
-from tkg_incremental.live.settings import SettingsError
 
 
 @pytest.mark.parametrize(

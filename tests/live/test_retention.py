@@ -16,7 +16,7 @@ from small_live import succession
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live import Change, GraphFolder, SettingsError
-from tkg_incremental.live.settings import read_keep
+from tkg_incremental.live.graph_toml import read_keep
 from tkg_incremental.report.history import render_history
 
 

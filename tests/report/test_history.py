@@ -55,6 +55,6 @@ def test_pending_changes_are_shown(tmp_path: Path) -> None:
     gate = GateSettings(**{**vars(OPEN_GATE), "learned": 1.1})
     with make(tmp_path, QUICK, gate) as graph:
         assert graph.update(**succession(1)).state == "refused"
-        assert "2 changes are pending" in write_history(graph).read_text()
+        assert "2 changes pending" in write_history(graph).read_text()
         assert graph.update(force=True).state == "released"
         assert "Released although the gate refused: learned" in write_history(graph).read_text()

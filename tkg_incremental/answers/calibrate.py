@@ -41,8 +41,7 @@ def score_unit(engine: AnswerEngine, quads: Tensor) -> float:
     for side in SIDES:
         given, answer = query_columns(side)
         for quad in asked.tolist():
-            candidates = engine.candidates(quad[REL], side)
-            some = candidates[:: 1 + len(candidates) // _UNIT_CANDIDATES]
+            some = engine.facts.some_members(quad[REL], side, _UNIT_CANDIDATES)
             asked_for = torch.cat([torch.tensor([quad[answer]]), some])
             own, *others = engine.scores(quad[given], quad[REL], side, quad[TIME], asked_for).tolist()
             gaps.append(own - sum(others) / len(others))

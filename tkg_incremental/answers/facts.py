@@ -38,6 +38,9 @@ class KnownFacts(Protocol):
     def type_members(self, rel: int, side: Side) -> Tensor:
         """``[n]`` entities that ever were on ``side`` of a relation, ascending."""
 
+    def some_members(self, rel: int, side: Side, size: int) -> Tensor:
+        """At most ``size`` of the type members, ascending."""
+
     def answers_per_query(self, rel: int, side: Side) -> float:
         """Mean number of simultaneous answers of the queries of a relation that have one: 1 for an office."""
 
@@ -189,6 +192,10 @@ class TensorFacts:
             column = self.facts[self.facts[:, REL] == rel, HEAD if side == "head" else TAIL]
             self._members[rel, side] = torch.unique(column)
         return self._members[rel, side]
+
+    def some_members(self, rel: int, side: Side, size: int) -> Tensor:
+        members = self.type_members(rel, side)
+        return members[:: max(1, -(-len(members) // size))]
 
     def answers_per_query(self, rel: int, side: Side) -> float:
         if (rel, side) not in self._per_query:

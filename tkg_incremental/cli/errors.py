@@ -22,7 +22,7 @@ _ERRORS = {
     ("tkg_incremental.live.folder", "GraphFolderError"): BAD_DATA,
     ("tkg_incremental.live.schema", "StoreError"): BAD_DATA,
     ("sqlite3", "Error"): BAD_DATA,
-    ("tkg_incremental.live.settings", "SettingsError"): BAD_DATA,
+    ("tkg_incremental.live.graph_toml", "SettingsError"): BAD_DATA,
     ("tkg_incremental.live.manifest", "DamagedReleaseError"): BAD_DATA,
     ("tkg_incremental.datasets.lines", "DataError"): BAD_DATA,
     ("tkg_incremental.datasets.download", "DownloadError"): BAD_DATA,
@@ -62,4 +62,6 @@ def describe(error: Exception) -> str:
         )
     if type(error).__module__ == "sqlite3":
         return f"the fact store is damaged or cannot be used: {error}"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"'{error.filename}': {error.strerror}"  # without the number of the error
     return str(error)

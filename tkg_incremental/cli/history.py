@@ -11,7 +11,7 @@ from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.errors import OK
 from tkg_incremental.cli.graph_io import add_graph, add_json, open_graph, print_json
 from tkg_incremental.tables import format_table
-from tkg_incremental.text import printable
+from tkg_incremental.text import counted, printable
 
 DESCRIPTION = """
 The releases of a live graph with what the gate measured, and the changes that are pending. A
@@ -66,5 +66,5 @@ def run(args: argparse.Namespace) -> int:
         rows.append([*row, *(value if isinstance(value, float) else math.nan for value in values), mark])
     print(format_table(["release", "made (UTC)", "until", "changes", *METRICS, ""], rows))
     for update in pending:
-        print(printable(f"pending: {update.num_changes} changes of {update.source or 'an update'}"))
+        print(printable(f"pending: {counted(update.num_changes, 'change')} of {update.source or 'an update'}"))
     return OK

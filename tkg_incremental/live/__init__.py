@@ -5,6 +5,7 @@ from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError, GraphLockedError
 from tkg_incremental.live.gate import GateReport, GateSettings
 from tkg_incremental.live.graph import LiveGraph
+from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.importing import NamedFacts, import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.manifest import DamagedReleaseError, Release
@@ -12,7 +13,6 @@ from tkg_incremental.live.records import OPEN, Change, Fact, Rejection, Update
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.schema import StoreError
-from tkg_incremental.live.settings import SettingsError
 from tkg_incremental.live.store import FactStore
 
 __all__ = [

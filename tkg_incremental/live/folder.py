@@ -15,9 +15,9 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 from tkg_incremental.live.erase import resume_erasure
+from tkg_incremental.live.graph_toml import KEEP, read_keep, read_settings, write_settings
 from tkg_incremental.live.manifest import Release
 from tkg_incremental.live.releases import ReleaseFolder
-from tkg_incremental.live.settings import KEEP, read_keep, read_settings, write_settings
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.storage import atomic_write
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.settings import check_table
+from tkg_incremental.live.graph_toml import check_table
 from tkg_incremental.models.base import TKGModel
 
 

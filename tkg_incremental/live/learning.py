@@ -108,23 +108,9 @@ def train_update(
     """
     time, negatives = timeline.num_steps - 1, _negatives(model, timeline, MAX_ONE_VS_ALL_UPDATE)
     changed, replay = ChangedFacts(*(_known(timeline, quads) for quads in changed)), _known(timeline, replay)
-    terms: list[Term] = [CrossEntropy(Current(settings.current), **negatives, name="CE current")]
-    if len(changed.added):
-        terms.append(CrossEntropy(Given(changed.added.repeat(settings.repeats, 1)), **negatives))
-    facts = len(timeline.observed)
-    if initial_sums is None and facts:
-        # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
-        terms.append(CrossEntropy(History(max(1, settings.replay // facts)), **negatives, name="RCE"))
-    elif len(replay):
-        terms.append(CrossEntropy(Given(replay), **negatives, name="RCE"))
-    former = former_facts(timeline, changed.ended)
-    if len(former):
-        # What lowers the score of a fact after its end lowers it at earlier steps, too.
-        last = former.clone()
-        last[:, FIRST] = last[:, LAST]
-        quads = LazyQuads(torch.cat([former, last])).visits(settings.repeats)
-        terms.append(CrossEntropy(Given(quads), **negatives, name="CE former"))
-    weigh_by_size(terms, timeline)
+    mixed = derive_seed(settings.seed, "update", seed)
+    quads = quads_to_learn(timeline, changed, None if initial_sums is None else replay, settings, mixed)
+    terms: list[Term] = [CrossEntropy(Given(quads), **negatives)]
     over = torch.cat([changed.ended, changed.retracted])
     if len(over) and settings.unlikelihood:
         view = Given(over.repeat(settings.repeats, 1))
@@ -137,7 +123,6 @@ def train_update(
         rounds.append(judge())
         return rounds[-1].value
 
-    mixed = derive_seed(settings.seed, "update", seed)
     learner = _learner(model, timeline, time, terms, settings.update_learning, pool, mixed, validate, initial_sums)
     while not (learner.is_finished or (rounds and rounds[-1].is_last)):
         learner.run_epoch()
@@ -146,17 +131,41 @@ def train_update(
     return learner.optimizer.rows.moved()
 
 
-def weigh_by_size(terms: Sequence[Term], timeline: Timeline) -> None:
-    """Gives every quad of a batch the same weight, whichever term it belongs to.
+def quads_to_learn(
+    timeline: Timeline, changed: ChangedFacts, replay: Tensor | None, settings: LiveSettings, seed: int
+) -> LazyQuads:
+    """What an update learns as true: added facts, facts that hold now, the past, and the past of facts that have ended.
 
-    A term is a mean over its own quads. The sum of several means would outweigh the regularization, which is one mean
-    over all quads: with each update facts that were not learnt would be predicted worse.
+    One term learns all of them, so that every quad has the same weight. In a sum of several means, which outweighs the
+    regularization, facts that were not learnt would be predicted worse with each update.
+
+    Args:
+        timeline: The facts.
+        changed: What changed.
+        replay: ``[n, 4]`` quads of the past; without them, every fact is visited.
+        settings: How to learn.
+        seed: Seed of the sample of facts that hold now.
     """
-    time, generator = timeline.num_steps - 1, torch.Generator()
-    sizes = [0 if term.view is None else len(term.view.select(timeline, time, generator)) for term in terms]
-    for term, size in zip(terms, sizes, strict=True):
-        assert isinstance(term, CrossEntropy)
-        term.weight *= size / max(1, sum(sizes))
+    current = Current(settings.current).select(timeline, timeline.num_steps - 1, make_generator(seed, "current"))
+    everything, former = timeline.observed.facts, former_facts(timeline, changed.ended)
+    # What lowers the score of a fact after its end lowers it at earlier steps, too, the last one most of all.
+    last = former.clone()
+    last[:, FIRST] = last[:, LAST]
+    if replay is None:
+        # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
+        past = everything, max(2, 2 * settings.replay // max(1, len(everything)))
+    else:
+        past = _as_facts(replay), 1
+    # More often than the others: until they are learnt, an update goes on and visits all others again.
+    added = _as_facts(changed.added.repeat(2 * settings.repeats, 1))
+    parts = [(added, 1), (_as_facts(current), 1), (torch.cat([former, last]), settings.repeats), past]
+    counts = [(facts[:, LAST] - facts[:, FIRST] + 1).clamp(max=visits) for facts, visits in parts]
+    return LazyQuads(torch.cat([facts for facts, _ in parts]), torch.cat(counts))
+
+
+def _as_facts(quads: Tensor) -> Tensor:
+    """Quads as facts of one step, ``[n, 4] → [n, 5]``."""
+    return torch.cat([quads, quads[:, TIME:]], 1)
 
 
 def _known(timeline: Timeline, quads: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tkg_incremental.live.settings import SettingsError, check_table
+from tkg_incremental.live.graph_toml import SettingsError, check_table
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.training.settings import LearningSettings
@@ -29,11 +29,12 @@ class LiveSettings:
         visits: Quads per fact and epoch.
         update_epochs: Epochs of an update before it is judged.
         rounds: Maximum number of times that an update is judged and continued.
-        repeats: Visits of a changed fact per epoch of an update.
+        repeats: Visits of an ended fact per epoch of an update; an added one has twice as many.
         current: Facts that hold now, per epoch of an update.
         replay: Quads of the past per epoch of an update. A graph with at most four times as many facts visits each of
-            them at random steps, new ones in each epoch. A larger one draws half of them uniformly from all (fact,
-            step) pairs and half from the facts of entities that changes are about; no other entities move.
+            them at random steps, new ones in each epoch: twice, or more often as long as that takes at most twice as
+            many quads. A larger one draws half of them uniformly from all (fact, step) pairs and half from the facts of
+            entities that changes are about; no other entities move.
         lr: Learning rate of Adagrad.
         n3: Weight of the N3 regularization.
         smoothness: Weight of the temporal smoothness.

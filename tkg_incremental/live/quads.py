@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.facts import sample_quads
+from tkg_incremental.live.facts import Ints, sample_quads
 from tkg_incremental.live.records import OPEN, Change
 from tkg_incremental.live.store import FactStore
-from tkg_incremental.ops.answers import TIME
+from tkg_incremental.ops.answers import FIRST, LAST, TIME
 from tkg_incremental.seeding import make_generator
 
 # At most this number of facts are learnt as ended because the clock moves past their end; of a graph with more than
@@ -80,14 +80,18 @@ def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Te
 
 def facts_of_entities(entities: Iterable[int], store: FactStore, clock: GraphClock, visits: int = 5) -> Tensor:
     """``[n, 4]`` the facts of entities, each at several steps of its interval."""
-    facts = sorted({fact for entity in entities for fact in store.neighbours(entity)})
-    quads = []
-    for fact in facts:
-        if fact.valid_from <= clock.now:
-            last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
-            steps = _spread(clock.step(fact.valid_from), last, visits)
-            quads += [(fact.head, fact.rel, fact.tail, step) for step in steps]
+    facts = _spans(entities, store, clock).tolist()
+    quads = [(*triple, step) for *triple, first, last in facts for step in _spread(first, last, visits)]
     return torch.tensor(quads, dtype=torch.long).view(-1, 4)
+
+
+def _spans(entities: Iterable[int], store: FactStore, clock: GraphClock) -> Ints:
+    """``[n, 5]`` head, rel, tail, first and last step of the facts of entities, as far as they have begun."""
+    facts = store.facts_of(entities)[:, 1:]
+    facts = facts[facts[:, FIRST] <= clock.now]
+    facts[:, LAST] -= 1
+    facts[:, FIRST:] = np.clip(facts[:, FIRST:] - clock.origin, 0, clock.num_steps - 1)
+    return facts
 
 
 def _covers(intervals: Sequence[tuple[int, int]], step: int) -> bool:
@@ -110,14 +114,9 @@ def replay_of_entities(
     entities: Iterable[int], store: FactStore, clock: GraphClock, size: int, rng: np.random.Generator
 ) -> Tensor:
     """``[n, 4]`` at most ``size`` facts of entities, each at a random step of its interval."""
-    facts = sorted({f for entity in entities for f in store.neighbours(entity) if f.valid_from <= clock.now})
-    quads = []
-    for place in rng.permutation(len(facts))[:size].tolist():
-        fact = facts[place]
-        last = clock.step((OPEN if fact.valid_to is None else fact.valid_to) - 1)
-        step = int(rng.integers(clock.step(fact.valid_from), last, endpoint=True))
-        quads.append((fact.head, fact.rel, fact.tail, step))
-    return torch.tensor(quads, dtype=torch.long).view(-1, 4)
+    facts = rng.permutation(_spans(entities, store, clock))[:size]
+    facts[:, TIME] = rng.integers(facts[:, FIRST], facts[:, LAST], endpoint=True)
+    return torch.from_numpy(facts[:, : TIME + 1])
 
 
 def older_facts(store: FactStore, clock: GraphClock, size: int, seed: int) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from tkg_incremental.data.dates import parse_instant
 from tkg_incremental.datasets.columns import ROLES, recognise
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live.settings import SettingsError, check_table
+from tkg_incremental.live.graph_toml import SettingsError, check_table
 
 _DEFAULTS = {"delimiter": "", "dayfirst": False, "date_format": "", "outliers": "error"}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.records import Rejection
+from tkg_incremental.text import counted
 
 #: Exit codes of the command line by state.
 EXIT_CODES = {"released": 0, "unchanged": 0, "valid": 0, "rejected": 3, "refused": 4}
@@ -59,7 +60,7 @@ class UpdateReport:
     def __str__(self) -> str:
         parts = []
         if self.facts:
-            parts.append(f"trained on {self.facts} facts")
+            parts.append(f"trained on {counted(self.facts, 'fact')}")
         changes = [(self.added, "added"), (self.ended, "ended"), (self.retracted, "retracted")]
         parts += [f"{count} {name}" for count, name in changes if count]
         if self.gate is not None:
@@ -67,9 +68,9 @@ class UpdateReport:
             shown = [("learned", gate.learned), ("kept", gate.kept), ("ended facts outranked", gate.outranked)]
             parts += [f"{name} {value:.1%}" for name, value in shown if not math.isnan(value)]
         if self.new_entities:
-            parts.append(f"{self.new_entities} new {'entity' if self.new_entities == 1 else 'entities'}")
+            parts.append(counted(self.new_entities, "new entity", "new entities"))
         if self.rejected:
-            parts.append(f"{len(self.rejected)} lines rejected")
+            parts.append(f"{counted(len(self.rejected), 'line')} rejected")
         last = {
             "released": f"released as {self.release} in {self.seconds:.1f} s",
             "refused": f"refused by the gate; release {self.release} still answers",

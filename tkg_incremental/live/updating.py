@@ -14,13 +14,8 @@ from torch import Tensor
 
 from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.gate import (
-    GateReport,
-    GateSettings,
-    judge,
-    neighbour_overlap,
-    neighbours,
-)
+from tkg_incremental.live.gate import GateReport, GateSettings, judge
+from tkg_incremental.live.gate_questions import GateQuestions
 from tkg_incremental.live.learning import Round, train_update
 from tkg_incremental.live.loading import load_grown
 from tkg_incremental.live.proposals import count_changes
@@ -28,26 +23,19 @@ from tkg_incremental.live.quads import (
     ChangedFacts,
     changed_facts,
     expired_facts,
-    first_of_each,
-    hold,
-    older_facts,
     replay_of_entities,
     replay_quads,
-    some_quads,
 )
-from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.live.timelines import update_timeline
-from tkg_incremental.ops.answers import HEAD, TAIL, TIME
+from tkg_incremental.ops.answers import HEAD, TAIL
 from tkg_incremental.seeding import make_generator
 
 # A round of learning that adds less than this to the sum of the gate's shares is the last one.
 _STEP = 0.01
-# Entities whose neighbours are compared before and after, and entities that may be neighbours.
-_PROBED, _OTHERS = 100, 2000
 
 
 def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, Any]:
@@ -66,12 +54,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
     growth = make_generator(settings.seed, "growth", store.num_entities)
     model, sizes = load_grown(graph, clock.num_steps, growth)
-    static = model.static_entities
-    sample = older_facts(store, before, gate.sample, settings.seed)
-    first_before = Questions(sample, store, before, static).ranks(model).view(2, len(sample)) <= 1
-    order = torch.randperm(sizes["entity"], generator=make_generator(settings.seed, "drift"))
-    probe, others = order[:_PROBED], order[:_OTHERS]
-    near_before = neighbours(model, probe, others)
+    questions = GateQuestions(graph, model, sizes["entity"])
     with store.preview():
         changed = _changed(changes, store, before, clock)
         rng = np.random.default_rng(make_generator(settings.seed, "replay", number).initial_seed())
@@ -81,34 +64,12 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
             half = settings.replay // 2
             replay = torch.cat([replay[:half], replay_of_entities(entities, store, clock, half, rng)])
             initial_sums = InitialSums(model, sizes, entities, store)
-        # Facts of the last step must hold at the new last step, too.
-        sample[sample[:, TIME] == before.num_steps - 1, TIME] = clock.num_steps - 1
-        holds = hold(sample, store, clock)
-        kept_before = float(first_before[:, holds].double().mean()) if bool(holds.any()) else math.nan
-        still, added, ended = (
-            Questions(quads, store, clock, static)
-            for quads in (
-                sample[holds],
-                some_quads(first_of_each(changed.added), 2 * gate.sample, settings.seed),
-                some_quads(changed.ended, gate.sample, settings.seed),
-            )
-        )
-
-        def measure() -> GateReport:
-            return GateReport(
-                learned=added.share_first(model),
-                kept=still.share_first(model),
-                kept_before=kept_before,
-                outranked=ended.share_outranked(model),
-                drift=neighbour_overlap(near_before, model, probe, others),
-                finite=True,
-            )
-
+        questions.look_up(changed, clock)
         reports: list[GateReport] = []
 
         def judge_round() -> Round:
-            reports.append(measure())
-            return Round(_value(reports[-1], gate), _is_over(reports, gate))
+            reports.append(questions.measure(model))
+            return Round(_value(reports[-1], gate), _is_over(reports, gate, initial_sums is not None))
 
         moved: dict[str, Tensor] = {}
         if len(torch.cat(changed)):
@@ -120,10 +81,11 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
             for name in model.tables("entity"):
                 moved[name] = torch.cat([moved.get(name, lost[:0]), lost])
         rows = changed_rows(model, moved, sizes)
-        # The best round, as of train_update.
-        report = max(reports, key=lambda each: _value(each, gate)) if reports and not len(lost) else measure()
+        if not reports or len(lost):
+            reports = [questions.measure(model)]
+        report = max(reports, key=lambda each: _value(each, gate))  # the round that train_update has kept
         outcome = judge(replace(report, finite=is_finite(model, rows)), gate)
-        calibration = graph.rescaled(graph.calibration, model, clock, still.quads)
+        calibration = graph.rescaled(graph.calibration, model, clock, questions.older.quads)
         facts, new_entities = store.num_facts, store.num_entities - sizes["entity"]
     about = {"reason": "update", "facts": facts, "seconds": clock_time.perf_counter() - begin}
     about |= {"new_entities": new_entities, **count_changes(changes)}
@@ -150,10 +112,11 @@ def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
     return torch.tensor([entity for entity in ids if not store.neighbours(entity)], dtype=torch.long)
 
 
-def _is_over(reports: Sequence[GateReport], gate: GateSettings) -> bool:
+def _is_over(reports: Sequence[GateReport], gate: GateSettings, is_sampled: bool) -> bool:
     """Whether nothing is left to learn, or the gate was passed and another round has not helped."""
-    # The gate would pass with a little to spare.
-    tighter = replace(gate, learned=0.99, kept=gate.kept / 10, outranked=(1 + gate.outranked) / 2)
+    # The gate would pass with a little to spare. Further rounds bring facts back only if they visit every fact.
+    kept = gate.kept if is_sampled else gate.kept / 10
+    tighter = replace(gate, learned=0.99, kept=kept, outranked=(1 + gate.outranked) / 2)
     if judge(reports[-1], tighter).passed:
         return True
     has_stopped = len(reports) > 1 and _value(reports[-1], gate) - _value(reports[-2], gate) < _STEP

@@ -14,6 +14,7 @@ from tkg_incremental.report.svg import escape
 from tkg_incremental.report.templates import render
 from tkg_incremental.report.times import answers_through_time
 from tkg_incremental.storage import atomic_write
+from tkg_incremental.text import counted
 
 if TYPE_CHECKING:
     from tkg_incremental.live.manifest import Release
@@ -57,7 +58,7 @@ def render_history(graph: ServedGraph) -> str:
         made = datetime.datetime.fromtimestamp(release.created / 1e6, datetime.timezone.utc)
         files = ", ".join(dict.fromkeys(filter(None, (sources.get(update, "") for update in release.updates))))
         what = release.metrics.get("reason") or "release"
-        parts = [f"{what} of {made:%Y-%m-%d %H:%M} UTC", f"facts until {label}", f"{len(changes)} changes", files]
+        parts = [f"{what} of {made:%Y-%m-%d %H:%M} UTC", f"facts until {label}", counted(len(changes), "change"), files]
         parts += ["no longer on disk"] if release.number in pruned else []
         shown.append(
             {
@@ -70,11 +71,11 @@ def render_history(graph: ServedGraph) -> str:
         )
     pending = sum(update.num_changes for update in store.updates("pending"))
     lead = [
-        f"{store.num_facts} facts, {store.num_entities} entities, {store.num_relations} relations, until "
-        f"{graph.show(graph.clock.now)}. Release {current} answers.",
+        f"{counted(store.num_facts, 'fact')}, {counted(store.num_entities, 'entity', 'entities')}, "
+        f"{counted(store.num_relations, 'relation')}, until {graph.show(graph.clock.now)}. Release {current} answers.",
     ]
     if pending:
-        lead.append(f"{pending} changes are pending: the gate has refused them, or an update was killed.")
+        lead.append(f"{counted(pending, 'change')} pending: the gate has refused them, or an update was killed.")
     figures = [_figure(name, releases, labels) for name in FIGURES]
     times = answers_through_time(graph)
     title = f"History of {graph.folder.path.name}"
