@@ -36,8 +36,12 @@ def edit(path: Path, old: str, new: str) -> None:
         ("seed = 0", "seed = 1e300", "seed in [model] must be an integer (got 1e+300)"),
         ("replay = 50", "replay = -1", "replay must be at least 0 (got -1)"),
         ("update_epochs = 4", "update_epochs = 0", "update_epochs must be at least 1 (got 0)"),
-        ("lr = 0.1", "lr = nan", "lr in [learning] must be finite (got nan)"),
-        ("lr = 0.1", "learning_rate = 0.1", "[learning] has no option 'learning_rate' (expected one of accumulator,"),
+        ("\nlr = 0.3", "\nlr = nan", "lr in [learning] must be finite (got nan)"),
+        (
+            "\nlr = 0.3",
+            "\nlearning_rate = 0.3",
+            "[learning] has no option 'learning_rate' (expected one of accumulator,",
+        ),
         ("learned = 0.0", 'learned = "high"', "learned in [gate] must be a number (got 'high')"),
         ("learned = 0.0", "learned = nan", "learned in [gate] must be finite (got nan)"),
         ("drift = 0.0", "drift = -1", "drift must be at least 0 and finite (got -1)"),
@@ -108,3 +112,15 @@ def test_the_gate_compares_with_numbers(name: str) -> None:
         with pytest.raises(ValueError, match=f"{name} must be at least 0 and finite"):
             GateSettings(**{name: value})
     assert getattr(GateSettings(**{name: 0.0}), name) == 0
+
+
+@pytest.mark.parametrize(("given", "facts", "width"), [(0, 4000, 128), (0, 4001, 256), (16, 4001, 16)])
+def test_the_width_fits_the_number_of_facts(given: int, facts: int, width: int) -> None:
+    assert LiveSettings(hidden_channels=given).sized(facts).hidden_channels == width
+
+
+def test_the_width_of_a_new_graph_is_written(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.csv"
+    facts.write_text("head,rel,tail,start,end\nAnn,leads,R&D,2026-01-01,\n")
+    with LiveGraph.create(tmp_path / "graph", facts):
+        assert "hidden_channels = 128\n" in (tmp_path / "graph" / "graph.toml").read_text()

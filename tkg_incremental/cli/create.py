@@ -44,7 +44,9 @@ def add_parser(commands: Commands) -> None:
         add_option(facts, name)
     facts.argument_default = argparse.SUPPRESS
     facts.add_argument("--model", dest="name", metavar="NAME", help="the model (TNTComplEx)")
-    facts.add_argument("--hidden-channels", type=positive, metavar="N", help="width of its vectors (128)")
+    facts.add_argument(
+        "--hidden-channels", type=positive, metavar="N", help="width of its vectors (128; many facts: 256)"
+    )
     facts.add_argument("--epochs", type=positive, metavar="N", help="epochs of the first training (20)")
     facts.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (0)")
     facts.add_argument("--no-train", action="store_true", help="only import the facts; LiveGraph.train() trains")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time as clock_time
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.timelines import make_timeline, whole_timeline
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.progress import progress_bar
 from tkg_incremental.seeding import make_generator
 
 # Facts that a calibration is fitted on, and the share of all facts that they are at most.
@@ -43,10 +45,14 @@ def train_first(graph: ServedGraph, calibrate: bool) -> UpdateReport:
         everything = whole_timeline(store, clock)
         model = settings.make_model(store.num_entities, store.num_relations, clock.num_steps)
         calibration, epochs = None, settings.epochs
-        if calibrate and len(everything.observed) >= _ENOUGH:
-            calibration = _calibrate(graph, model, everything, clock)
+        calibrates = calibrate and len(everything.observed) >= _ENOUGH
+        if calibrates:
             epochs = max(1, epochs // 3)
-        train_whole(model, everything, settings, epochs)
+        total = epochs + calibrates * settings.epochs
+        with progress_bar(total=total, desc="training", unit="epoch", leave=False) as bar:
+            if calibrates:
+                calibration = _calibrate(graph, model, everything, clock, bar.update)
+            train_whole(model, everything, settings, epochs, bar.update)
         known = everything.observed.between(0, clock.num_steps - 1)
         sample = known.sample(_CALIBRATION_FACTS, make_generator(settings.seed, "unit"))
         calibration = graph.rescaled(calibration, model, clock, sample)
@@ -75,13 +81,16 @@ def measure_first(
     return write_candidate(graph.folder, model, None, report, calibration, clock.now, about), report
 
 
-def _calibrate(graph: ServedGraph, model: TKGModel, everything: Timeline, clock: GraphClock) -> AnswerCalibration:
+def _calibrate(
+    graph: ServedGraph, model: TKGModel, everything: Timeline, clock: GraphClock, on_epoch: Callable[[], object]
+) -> AnswerCalibration:
     """Trains the model on most facts, and fits probabilities on the others."""
     settings, facts = graph.settings, everything.observed.facts
     held_out = torch.zeros(len(facts), dtype=torch.bool)
     size = min(_CALIBRATION_FACTS, int(len(facts) * _CALIBRATION_SHARE))
     held_out[torch.randperm(len(facts), generator=make_generator(settings.seed, "held out"))[:size]] = True
-    train_whole(model, make_timeline(facts[~held_out], graph.folder.store, clock), settings, settings.epochs)
+    most = make_timeline(facts[~held_out], graph.folder.store, clock)
+    train_whole(model, most, settings, settings.epochs, on_epoch)
     splits = {"train": facts[~held_out], "val": facts[held_out], "test": facts[:0]}
     timeline = Timeline(splits, everything.num_entities, everything.num_relations, clock.axis)
     generator = make_generator(settings.seed, "calibration")

@@ -68,7 +68,7 @@ class LiveGraph(ServedGraph):
         found = read_named_facts(facts, unit, read)
         about = {
             "graph": {"first": int(found.facts[3].min()), "unit_reason": found.unit_reason},
-            **(settings or LiveSettings()).to_tables(),
+            **(settings or LiveSettings()).sized(found.facts.shape[1]).to_tables(),
             "gate": asdict(gate or GateSettings()),
             **to_tables(read),
         }

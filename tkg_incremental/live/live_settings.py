@@ -13,6 +13,8 @@ from tkg_incremental.training.settings import LearningSettings
 
 # Updates of graphs with at most this number of times `replay` facts visit each of them in every epoch.
 _EVERY_FACT = 4
+# More facts than this do not fit into vectors of the smaller width: one in ten is not ranked first.
+_MANY_FACTS, _WIDTH, _LARGE_WIDTH = 4_000, 128, 256
 # An update ends after this number of rounds that are not better than the best one.
 _PATIENCE = 5
 
@@ -23,7 +25,8 @@ class LiveSettings:
 
     Args:
         name: The model.
-        hidden_channels: Width of its vectors.
+        hidden_channels: Width of its vectors; 0 for one that fits the number of facts when the graph is created:
+            128, or 256 with more than 4,000 facts.
         seed: Seed of everything random.
         epochs: Epochs of the first training; each visits every fact ``visits`` times.
         visits: Quads per fact and epoch.
@@ -35,7 +38,8 @@ class LiveSettings:
             them at random steps, new ones in each epoch: twice, or more often as long as that takes at most twice as
             many quads. A larger one draws half of them uniformly from all (fact, step) pairs and half from the facts of
             entities that changes are about; no other entities move.
-        lr: Learning rate of Adagrad.
+        lr: Learning rate of Adagrad in the first training.
+        update_lr: The same in updates, which should move little else than what changed.
         n3: Weight of the N3 regularization.
         smoothness: Weight of the temporal smoothness.
         unlikelihood: Weight of the loss on facts that have ended or were retracted.
@@ -45,7 +49,7 @@ class LiveSettings:
     """
 
     name: str = "TNTComplEx"
-    hidden_channels: int = 128
+    hidden_channels: int = 0
     seed: int = 0
     epochs: int = 20
     visits: int = 10
@@ -54,7 +58,8 @@ class LiveSettings:
     repeats: int = 5
     current: int = 1000
     replay: int = 5000
-    lr: float = 0.1
+    lr: float = 0.3
+    update_lr: float = 0.1
     n3: float = 5e-3
     smoothness: float = 0.01
     unlikelihood: float = 0.5
@@ -63,10 +68,10 @@ class LiveSettings:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("hidden_channels", "epochs", "visits", "update_epochs", "rounds", "repeats", "batch_size"):
+        for name in ("epochs", "visits", "update_epochs", "rounds", "repeats", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1 (got {getattr(self, name)})")
-        for name in ("current", "replay"):
+        for name in ("hidden_channels", "current", "replay"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0 (got {getattr(self, name)})")
         if not 0 <= self.seed < 2**63:
@@ -97,6 +102,7 @@ class LiveSettings:
             epochs=self.update_epochs * self.rounds,
             patience=_PATIENCE * self.update_epochs,
             validate_every=self.update_epochs,
+            lr=self.update_lr,
             accumulator=self.accumulator,
         )
 
@@ -118,6 +124,12 @@ class LiveSettings:
     def visits_every_fact(self, facts: int) -> bool:
         """Whether each epoch of an update visits every fact of a graph."""
         return facts <= _EVERY_FACT * self.replay
+
+    def sized(self, facts: int) -> LiveSettings:
+        """The settings of a new graph with this number of facts."""
+        if self.hidden_channels:
+            return self
+        return replace(self, hidden_channels=_LARGE_WIDTH if facts > _MANY_FACTS else _WIDTH)
 
     def check(self) -> None:
         """Refuses a model that is unknown, before anything is written."""
