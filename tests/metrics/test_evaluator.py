@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from learning import model_for
 from oracles import RankOracle, ScoreOracle, TimelineOracle
 from timelines import make_interval_timeline, make_timeline, timelines
+from torch import Tensor
 
 from tkg_incremental.communicator import LOCAL, Communicator
 from tkg_incremental.data import Timeline
@@ -151,6 +152,22 @@ def test_link_prediction(drawn: tuple[Timeline, TimelineOracle], candidates: str
         if candidates == "all" and last is not None:
             assert Evaluator(timeline).reciprocal_rank(model, first, last) == approx(expected["MRR"])
         assert found == {name: approx(value) for name, value in expected.items()}
+
+
+@pytest.mark.parametrize(("name", "times"), [("Static complex", 1), ("DE complex", 3)])
+def test_static_entities_are_encoded_once(name: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    quads = [(e, 0, (e + t) % 4, t) for t in range(3) for e in range(4)]
+    timeline = make_timeline(quads, [], quads, num_entities=4, num_relations=1, num_steps=3)
+    model, asked = model_for(timeline, name), []
+    encode = model.candidate_vectors
+
+    def counted(entities: Tensor, time: int) -> Tensor:
+        asked.append(time)
+        return encode(entities, time)
+
+    monkeypatch.setattr(model, "candidate_vectors", counted)
+    Evaluator(timeline).link_prediction(model)
+    assert len(asked) == times
 
 
 def test_other_candidates() -> None:

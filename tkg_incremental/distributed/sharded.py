@@ -106,9 +106,14 @@ class ShardedModel(TKGModel):
         raise NotImplementedError("sharded tables cannot grow; make them large enough")
 
     def rank_counter(
-        self, known: Tensor, step: int, communicator: Communicator, limit: int | None = None
+        self,
+        known: Tensor,
+        step: int,
+        communicator: Communicator,
+        limit: int | None = None,
+        vectors: Tensor | None = None,
     ) -> Callable[[Sequence[RankedAnswers]], list[Tensor]]:
-        """All processes take part in every step: each scores its own candidates."""
+        """All processes take part in every step: each scores its own candidates. No process has all ``vectors``."""
         # Ascending, so that a column is found by bisection.
         columns = self.shards.own(known).nonzero().squeeze(1)
         here = self._only_own()

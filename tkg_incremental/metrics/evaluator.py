@@ -82,6 +82,7 @@ class Evaluator:
         candidates: Candidates = "known",
         communicator: Communicator | None = None,
         limit: int | None = None,
+        vectors: Tensor | None = None,
     ) -> StepRanks | None:
         """Ranks of the split's quads at one step; :obj:`None` if there are none.
 
@@ -92,6 +93,8 @@ class Evaluator:
             candidates: ``"known"``: the entities known at the step; ``"all"``: all entities.
             communicator: Connects the processes that share the work; the evaluator's by default.
             limit: For Hits@k alone: filtered ranks above this may be any others above it, and raw ranks mean nothing.
+            vectors: Vectors of all entities in the order of the timeline, if they are the same at all steps; by default
+                those of the candidates are encoded.
         """
         if candidates not in ("known", "all"):
             raise ValueError(f"candidates must be 'known' or 'all' (got {candidates!r})")
@@ -103,7 +106,7 @@ class Evaluator:
         ended = timeline.observed.deleted(step, self.window) if self.exclude_ended else None
         known = timeline.known_entities(step) if candidates == "known" else timeline.order
         with _eval_mode(model):
-            count = model.rank_counter(known, step, communicator or self.communicator, limit)
+            count = model.rank_counter(known, step, communicator or self.communicator, limit, vectors)
             given = count, len(known), former, ended
             return StepRanks.cat([rank_side(model, timeline, quads, side, *given) for side in SIDES])
 
@@ -213,7 +216,8 @@ class Evaluator:
     def _past(self, model: TKGModel, step: int) -> dict[int, float]:
         group = self._step_group(model)
         steps = past_steps(step, self.max_past_steps)[group.rank :: group.size]
-        found = [(j, metric.hits_at(ranks.filtered)) for j in steps if (ranks := self._rank_alone(model, j, limit=10))]
+        ranked = ((j, ranks) for j, ranks in self._rank_steps(model, steps, limit=10) if ranks)
+        found = [(j, metric.hits_at(ranks.filtered)) for j, ranks in ranked]
         mine = torch.tensor(found, dtype=torch.double, device=self.timeline.device).view(-1, 2)
         return {int(j): value for j, value in sorted(torch.cat(group.gather(mine)).tolist())}
 
@@ -222,21 +226,27 @@ class Evaluator:
     ) -> Tensor:
         """Filtered ranks of several steps, ascending: means have the same bits for any number of processes."""
         group = self._step_group(model)
-        mine = [self._rank_alone(model, step, candidates, limit) for step in steps[group.rank :: group.size]]
+        mine = self._rank_steps(model, steps[group.rank :: group.size], candidates, limit)
         none = torch.empty(0, device=self.timeline.device)
-        gathered = group.gather(torch.cat([none, *(ranks.filtered for ranks in mine if ranks)]))
+        gathered = group.gather(torch.cat([none, *(ranks.filtered for _, ranks in mine if ranks)]))
         return torch.cat(gathered).sort().values
 
     def _step_group(self, model: TKGModel) -> Communicator:
         """The processes that divide steps among themselves: all rank every step together if tables are sharded."""
         return LOCAL if model.is_sharded else self.communicator
 
-    def _rank_alone(
-        self, model: TKGModel, step: int, candidates: Candidates = "known", limit: int | None = None
-    ) -> StepRanks | None:
-        """Ranks of a step of this process; of all processes together if they do not divide steps."""
+    def _rank_steps(
+        self, model: TKGModel, steps: Sequence[int], candidates: Candidates = "known", limit: int | None = None
+    ) -> Iterator[tuple[int, StepRanks | None]]:
+        """Ranks of steps of this process; of all processes together if they do not divide steps."""
         communicator = None if model.is_sharded else LOCAL
-        return self.rank(model, step, candidates=candidates, communicator=communicator, limit=limit)
+        vectors = None
+        if model.static_entities and not model.is_sharded:
+            # Once instead of at each step, whose copies would also scatter over the memory.
+            with torch.no_grad(), _eval_mode(model):
+                vectors = model.candidate_vectors(self.timeline.order, 0)
+        for step in steps:
+            yield step, self.rank(model, step, False, candidates, communicator, limit, vectors)
 
     def _asks_for_new_entity(self, step: int) -> Tensor:
         """Which answers of a step's quads, tail and head queries, were not known at the base step."""

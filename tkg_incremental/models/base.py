@@ -227,7 +227,12 @@ class TKGModel(Encoder):
         return sampled_scores(query, table, index, self.decoder.similarity).flatten()[: len(entities)]
 
     def rank_counter(
-        self, known: Tensor, step: int, communicator: Communicator, limit: int | None = None
+        self,
+        known: Tensor,
+        step: int,
+        communicator: Communicator,
+        limit: int | None = None,
+        vectors: Tensor | None = None,
     ) -> Callable[[Sequence[RankedAnswers]], list[Tensor]]:
         """A function that counts the ranks of sets of answers, as :func:`~tkg_incremental.ops.ranking.count_ranks`
         does, with the same results on all processes.
@@ -238,8 +243,10 @@ class TKGModel(Encoder):
             communicator: Connects the processes that share the work.
             limit: Answers whose filtered rank is above this may get any other rank above it, which saves most of the
                 work for them.
+            vectors: ``[m, d]`` vectors that begin with those of the candidates; by default, they are encoded.
         """
-        candidates, similarity = self.candidate_vectors(known, step), self.decoder.similarity
+        candidates = self.candidate_vectors(known, step) if vectors is None else vectors[: len(known)]
+        similarity = self.decoder.similarity
         return lambda sets: count_in_parts(sets, candidates, similarity, communicator, limit)
 
     # Answers -------------------------------------------------------------------------------------------
