@@ -36,10 +36,10 @@ def edit(path: Path, old: str, new: str) -> None:
         ("seed = 0", "seed = 1e300", "seed in [model] must be an integer (got 1e+300)"),
         ("replay = 50", "replay = -1", "replay must be at least 0 (got -1)"),
         ("update_epochs = 4", "update_epochs = 0", "update_epochs must be at least 1 (got 0)"),
-        ("\nlr = 0.3", "\nlr = nan", "lr in [learning] must be finite (got nan)"),
+        ("\nlr = 0.1", "\nlr = nan", "lr in [learning] must be finite (got nan)"),
         (
-            "\nlr = 0.3",
-            "\nlearning_rate = 0.3",
+            "\nlr = 0.1",
+            "\nlearning_rate = 0.1",
             "[learning] has no option 'learning_rate' (expected one of accumulator,",
         ),
         ("learned = 0.0", 'learned = "high"', "learned in [gate] must be a number (got 'high')"),
@@ -114,9 +114,18 @@ def test_the_gate_compares_with_numbers(name: str) -> None:
     assert getattr(GateSettings(**{name: 0.0}), name) == 0
 
 
-@pytest.mark.parametrize(("given", "facts", "width"), [(0, 4000, 128), (0, 4001, 256), (16, 4001, 16)])
-def test_the_width_fits_the_number_of_facts(given: int, facts: int, width: int) -> None:
-    assert LiveSettings(hidden_channels=given).sized(facts).hidden_channels == width
+@pytest.mark.parametrize(
+    ("given", "facts", "width", "lr"),
+    [
+        ({}, 3000, 128, 0.1),
+        ({}, 3001, 256, 0.3),
+        ({"lr": 0.2}, 3001, 256, 0.2),
+        ({"hidden_channels": 16}, 3001, 16, 0.1),
+    ],
+)
+def test_settings_that_fit_the_number_of_facts(given: dict[str, Any], facts: int, width: int, lr: float) -> None:
+    settings = LiveSettings(**given).sized(facts)
+    assert (settings.hidden_channels, settings.lr, settings.update_lr) == (width, lr, 0.1)
 
 
 def test_the_width_of_a_new_graph_is_written(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def add_parser(commands: Commands) -> None:
     facts.argument_default = argparse.SUPPRESS
     facts.add_argument("--model", dest="name", metavar="NAME", help="the model (TNTComplEx)")
     facts.add_argument(
-        "--hidden-channels", type=positive, metavar="N", help="width of its vectors (128; many facts: 256)"
+        "--hidden-channels", type=positive, metavar="N", help="width of its vectors (128; more than 3,000 facts: 256)"
     )
     facts.add_argument("--epochs", type=positive, metavar="N", help="epochs of the first training (20)")
     facts.add_argument("--seed", type=seed, metavar="N", help="seed of everything random (0)")

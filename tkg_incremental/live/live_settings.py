@@ -13,8 +13,8 @@ from tkg_incremental.training.settings import LearningSettings
 
 # Updates of graphs with at most this number of times `replay` facts visit each of them in every epoch.
 _EVERY_FACT = 4
-# More facts than this do not fit into vectors of the smaller width: one in ten is not ranked first.
-_MANY_FACTS, _WIDTH, _LARGE_WIDTH = 4_000, 128, 256
+# More facts than this are learnt by wider vectors and with a higher rate; otherwise one in six might not rank first.
+_MANY_FACTS, _WIDTH, _LARGE_WIDTH, _LARGE_LR = 3_000, 128, 256, 0.3
 # An update ends after this number of rounds that are not better than the best one.
 _PATIENCE = 5
 
@@ -26,7 +26,7 @@ class LiveSettings:
     Args:
         name: The model.
         hidden_channels: Width of its vectors; 0 for one that fits the number of facts when the graph is created:
-            128, or 256 with more than 4,000 facts.
+            128, or 256 with more than 3,000 facts, then with ``lr = 0.3`` unless another one is given.
         seed: Seed of everything random.
         epochs: Epochs of the first training; each visits every fact ``visits`` times.
         visits: Quads per fact and epoch.
@@ -58,7 +58,7 @@ class LiveSettings:
     repeats: int = 5
     current: int = 1000
     replay: int = 5000
-    lr: float = 0.3
+    lr: float = 0.1
     update_lr: float = 0.1
     n3: float = 5e-3
     smoothness: float = 0.01
@@ -129,7 +129,9 @@ class LiveSettings:
         """The settings of a new graph with this number of facts."""
         if self.hidden_channels:
             return self
-        return replace(self, hidden_channels=_LARGE_WIDTH if facts > _MANY_FACTS else _WIDTH)
+        if facts <= _MANY_FACTS:
+            return replace(self, hidden_channels=_WIDTH)
+        return replace(self, hidden_channels=_LARGE_WIDTH, lr=_LARGE_LR if self.lr == LiveSettings.lr else self.lr)
 
     def check(self) -> None:
         """Refuses a model that is unknown, before anything is written."""
