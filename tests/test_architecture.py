@@ -37,8 +37,8 @@ ALLOWED["training"] = {
     *("progress", "seeding", "storage", "strategies", "tables"),
 }
 ALLOWED["live"] = {
-    *("answers", "data", "datasets", "loader", "metrics", "models", "ops", "seeding", "storage", "strategies"),
-    *("text", "training"),
+    *("answers", "data", "datasets", "loader", "metrics", "models", "ops", "progress", "seeding", "storage"),
+    *("strategies", "text", "training"),
 }
 #: Imports inside functions, for convenience: `model.query()` is a short form of an answer engine.
 LAZY = {"tkg_incremental.models.base": {"answers"}}
