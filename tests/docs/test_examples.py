@@ -44,7 +44,7 @@ def test_aliases_of_the_demo(tmp_path: Path) -> None:
 
 
 def test_the_demo_knows_all_facts() -> None:
-    """No question of a newcomer is about a fact that the demo has left out."""
+    """The facts of all splits: a question about a withheld fact would get a wrong answer."""
     dataset = WorldLeaders()
     facts = list(runpy.run_path(str(EXAMPLES / "live_leaders.py"))["named_facts"](dataset))
     timeline = dataset.timeline

@@ -1,4 +1,4 @@
-"""How the files of a live graph are read: as ``create`` was told, unless an update says otherwise."""
+"""How the files of a live graph are read: with the options of ``create``, unless an update has its own."""
 
 from __future__ import annotations
 
