@@ -98,6 +98,17 @@ def test_they_learn_their_facts(growing: Timeline, name: str) -> None:
     assert bool((model(quads) - model(wrong) > before + 1).all())
 
 
+@pytest.mark.parametrize("name", ["DE complex", "HyTE", "Static complex"])
+def test_vectors_are_not_longer_than_those_before(growing: Timeline, name: str) -> None:
+    model = model_for(growing, name)
+    for key, table in model.tables("entity").items():
+        model.put(key, torch.arange(12), 0.01 * table[:12])
+    warm_up_at(growing, model, 2)
+    for key, table in model.tables("entity").items():
+        norms = table.norm(dim=1)
+        assert bool((norms[12:] <= norms[:12].mean() * 1.001).all()), key
+
+
 def test_many_new_entities_are_used_in_turn(growing: Timeline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_entities, "_MAX_NEW_NEGATIVES", 1)
     before, model = model_for(growing), warm_up_at(growing, model_for(growing), 2, epochs=3)

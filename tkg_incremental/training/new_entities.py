@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import torch
@@ -82,6 +83,9 @@ def warm_up(
     any forgetting. The loss is :math:`L_{CE}` of their own facts plus :math:`L_{CE}` of current facts with the new
     entities as negatives, so that they do not outrank true answers.
 
+    No row gets longer than the mean of the entities known before. The rows of a base model that was trained briefly are
+    short: 30 epochs would make those of new entities several times as long, and they would outrank all others.
+
     Args:
         model: The model.
         timeline: The graph.
@@ -102,6 +106,7 @@ def warm_up(
     def train() -> dict[str, Tensor]:
         learner = model.with_rows_of(partial(_rows_with_new, model, entities, learnt))
         optimizer = torch.optim.Adam(learnt.values(), lr)
+        limits = {name: _mean_norm(model, name, timeline, time) for name in learnt}
         current = timeline.observed.at(time)
         for _ in range(epochs):
             order = torch.randperm(len(facts), generator=generator, device=facts.device)
@@ -115,7 +120,8 @@ def warm_up(
                 optimizer.step()
                 with torch.no_grad():
                     for name, rows in learnt.items():
-                        rows.copy_(model.constrain(name, rows))
+                        kept = model.constrain(name, rows)
+                        rows.copy_(torch.renorm(kept, 2, 0, limits[name]))
         return {name: rows.detach() for name, rows in learnt.items()}
 
     # Copies of a model take the first process' values: others might differ in the last bit. Sharded tables are looked
@@ -123,6 +129,13 @@ def warm_up(
     values = train() if model.is_sharded else communicator.load(train, model.device)
     for name, trained in values.items():
         model.put(name, entities, trained)
+
+
+@torch.no_grad()
+def _mean_norm(model: TKGModel, name: str, timeline: Timeline, time: int) -> float:
+    """Mean norm of a table's rows of the entities that had train facts before a step; infinite if there are none."""
+    earlier = (timeline.first_observed < time).nonzero().flatten()
+    return float(model.rows(name, earlier).norm(dim=1).mean()) if len(earlier) else math.inf
 
 
 def _against_new(
