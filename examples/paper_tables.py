@@ -112,7 +112,7 @@ def _commit() -> str:
 def run_all(options: argparse.Namespace) -> None:
     todo = [(cell, seed) for seed in options.seeds for cell in chosen(options) if seed not in seeds_run(cell)]
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
 
     def work(task: tuple[Cell, int]) -> None:
         cell, seed = task
