@@ -8,8 +8,9 @@ from torch import Tensor
 
 from tkg_incremental.answers.facts import Interval, mean_overlap
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.facts import FactTable, read_array
+from tkg_incremental.live.facts import facts_at, read_array
 from tkg_incremental.live.records import Fact
+from tkg_incremental.live.store import FactStore
 from tkg_incremental.ops.answers import Side
 
 # Facts of a relation that its usual number of answers is estimated from.
@@ -27,7 +28,7 @@ class StoreFacts:
         revision: The facts as they were recorded at a revision of the store; by default the present ones.
     """
 
-    def __init__(self, store: FactTable, clock: GraphClock, revision: int | None = None) -> None:
+    def __init__(self, store: FactStore, clock: GraphClock, revision: int | None = None) -> None:
         self._store, self._clock, self._revision = store, clock, revision
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
@@ -72,7 +73,7 @@ class StoreFacts:
             if self._revision is None:
                 sql = f"SELECT entity FROM members WHERE rel = ? AND side = {int(side == 'tail')} ORDER BY entity"
             else:  # reads all facts
-                source = self._store.source(self._revision)
+                source = facts_at(self._revision)
                 sql = f"SELECT DISTINCT {side} FROM {source} WHERE rel = ? ORDER BY {side}"
             self._members[rel, side] = self._select(sql, rel).flatten()
         return self._members[rel, side]
@@ -104,7 +105,7 @@ class StoreFacts:
             source = f"members m CROSS JOIN facts f ON f.{side} = m.entity AND f.rel = m.rel"
             where = f"m.rel = ? AND m.side = {int(side == 'tail')}"
         else:
-            source, where = self._store.source(self._revision), "rel = ?"
+            source, where = facts_at(self._revision), "rel = ?"
         return self._select(f"SELECT {columns} FROM {source} WHERE {where} LIMIT {_SAMPLE}", rel, width=3)
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:

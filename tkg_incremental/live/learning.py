@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from torch import Tensor
 from tkg_incremental.data import LazyQuads, Timeline
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts
-from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
@@ -25,6 +24,9 @@ from tkg_incremental.strategies.terms import Losses
 from tkg_incremental.strategies.views import has_no_answer
 from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.settings import LearningSettings
+
+#: Initial sums of squared gradients of rows of a table, ``[n] → [n, 1]``.
+InitialSums = Callable[[str, Tensor], Tensor]
 
 # Graphs with more entities than this are trained with sampled negatives instead of all entities, in less time for as
 # many facts that rank first.
@@ -86,13 +88,6 @@ def train_whole(
         on_epoch()
 
 
-class Round(NamedTuple):
-    """How good a model is after a round of an update, and whether the round was the last."""
-
-    value: float
-    is_last: bool
-
-
 def train_update(
     model: TKGModel,
     timeline: Timeline,
@@ -100,7 +95,7 @@ def train_update(
     replay: Tensor,
     settings: LiveSettings,
     seed: int,
-    judge: Callable[[], Round],
+    judge: Callable[[], tuple[float, bool]],
     initial_sums: InitialSums | None = None,
 ) -> dict[str, Tensor]:
     """Trains a model on what changed, on facts that hold, and on the past, and keeps the best round.
@@ -112,7 +107,7 @@ def train_update(
         replay: ``[n, 4]`` quads of the past.
         settings: How to learn.
         seed: Seed of the update.
-        judge: Called after each round.
+        judge: Called after each round: how good the model is, and whether the round is the last.
         initial_sums: How far rows may move, if the replayed quads are a sample of a graph with many more facts.
 
     Returns:
@@ -129,14 +124,15 @@ def train_update(
         entities_only = initial_sums is not None
         terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False, entities_only=entities_only))
     pool = None if negatives["negatives"] == "all" else POOL_SIZE
-    rounds: list[Round] = []
+    is_last = False
 
     def validate() -> float:
-        rounds.append(judge())
-        return rounds[-1].value
+        nonlocal is_last
+        value, is_last = judge()
+        return value
 
     learner = _learner(model, timeline, time, terms, settings.update_learning, pool, mixed, validate, initial_sums)
-    while not (learner.is_finished or (rounds and rounds[-1].is_last)):
+    while not (learner.is_finished or is_last):
         learner.run_epoch()
     learner.finish()
     assert not isinstance(learner.optimizer, torch.optim.Adam)

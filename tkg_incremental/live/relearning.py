@@ -11,12 +11,12 @@ from torch import Tensor
 
 from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
 from tkg_incremental.live.gate import GateReport
-from tkg_incremental.live.learning import Round, train_update
+from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.loading import load_grown, load_model
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, older_facts, replay_quads, some_quads
 from tkg_incremental.live.questions import Questions
 from tkg_incremental.live.serving import ServedGraph
-from tkg_incremental.live.step_sizes import InitialSums
+from tkg_incremental.live.step_sizes import sums_by_facts
 from tkg_incremental.live.timelines import update_timeline
 from tkg_incremental.seeding import make_generator
 
@@ -47,14 +47,14 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     rng, initial_sums = np.random.default_rng(settings.seed), None
     replay = replay_quads(store, clock, settings.replay, rng)
     if not settings.visits_every_fact(store.num_facts):
-        initial_sums = InitialSums(model, sizes, entities, store)
+        initial_sums = sums_by_facts(model, sizes, entities, store)
     static = model.static_entities
     added = Questions(some_quads(changed.added, graph.gate.sample, settings.seed), store, clock, static)
     older = Questions(older_facts(store, clock, graph.gate.sample, settings.seed), store, clock, static)
 
-    def judge_round() -> Round:
+    def judge_round() -> tuple[float, bool]:
         learned = added.share_first(model) if len(added) else 1.0
-        return Round(learned, learned >= _LEARNED)
+        return learned, learned >= _LEARNED
 
     timeline = update_timeline(store, clock, changed, replay)
     moved = train_update(model, timeline, changed, replay, settings, 0, judge_round, initial_sums)

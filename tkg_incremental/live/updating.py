@@ -16,7 +16,7 @@ from tkg_incremental.live.candidates import changed_rows, is_finite, write_candi
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.gate import GateReport, GateSettings, judge
 from tkg_incremental.live.gate_questions import GateQuestions
-from tkg_incremental.live.learning import Round, train_update
+from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.loading import load_grown
 from tkg_incremental.live.proposals import count_changes
 from tkg_incremental.live.quads import (
@@ -28,7 +28,7 @@ from tkg_incremental.live.quads import (
 )
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.serving import ServedGraph
-from tkg_incremental.live.step_sizes import InitialSums
+from tkg_incremental.live.step_sizes import sums_by_facts
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.live.timelines import update_timeline
 from tkg_incremental.ops.answers import HEAD, TAIL
@@ -63,13 +63,13 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
             entities = torch.unique(torch.cat(changed)[:, [HEAD, TAIL]]).tolist()
             half = settings.replay // 2
             replay = torch.cat([replay[:half], replay_of_entities(entities, store, clock, half, rng)])
-            initial_sums = InitialSums(model, sizes, entities, store)
+            initial_sums = sums_by_facts(model, sizes, entities, store)
         questions.look_up(changed, clock)
         reports: list[GateReport] = []
 
-        def judge_round() -> Round:
+        def judge_round() -> tuple[float, bool]:
             reports.append(questions.measure(model))
-            return Round(_value(reports[-1], gate), _is_over(reports, gate, initial_sums is not None))
+            return _value(reports[-1], gate), _is_over(reports, gate, initial_sums is not None)
 
         moved: dict[str, Tensor] = {}
         if len(torch.cat(changed)):
