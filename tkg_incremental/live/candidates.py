@@ -42,7 +42,7 @@ def is_finite(model: TKGModel, rows: dict[str, Tensor] | None = None) -> bool:
     return all(bool((t if rows is None else t[rows[name]]).isfinite().all()) for name, t in tables.items())
 
 
-def write_candidate(
+def write_model(
     folder: GraphFolder,
     model: TKGModel,
     rows: dict[str, Tensor] | None,

@@ -12,7 +12,7 @@ from torch import Tensor
 from tkg_incremental.answers.calibrate import fit_calibration
 from tkg_incremental.answers.facts import TensorFacts
 from tkg_incremental.data import Timeline
-from tkg_incremental.live.candidates import is_finite, write_candidate
+from tkg_incremental.live.candidates import is_finite, write_model
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_whole
@@ -78,7 +78,7 @@ def measure_first(
     kept = Questions(sample, graph.folder.store, clock, model.static_entities).share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model))
     about = {"reason": "training", "facts": graph.folder.store.num_facts, "seconds": clock_time.perf_counter() - begin}
-    return write_candidate(graph.folder, model, None, report, calibration, clock.now, about), report
+    return write_model(graph.folder, model, None, report, calibration, clock.now, about), report
 
 
 def _calibrate(

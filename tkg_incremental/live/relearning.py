@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
+from tkg_incremental.live.candidates import changed_rows, is_finite, write_model
 from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.loading import load_grown, load_model
@@ -62,5 +62,5 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     kept = older.share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model, rows))
     about = {"reason": "erasure", "facts": store.num_facts}
-    number = write_candidate(graph.folder, model, rows, report, graph.calibration, clock.now, about, updates=())
+    number = write_model(graph.folder, model, rows, report, graph.calibration, clock.now, about, updates=())
     graph.folder.release(number)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
+from tkg_incremental.live.candidates import changed_rows, is_finite, write_model
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.gate import GateReport, GateSettings, judge
 from tkg_incremental.live.gate_questions import GateQuestions
@@ -89,7 +89,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
         facts, new_entities = store.num_facts, store.num_entities - sizes["entity"]
     about = {"reason": "update", "facts": facts, "seconds": clock_time.perf_counter() - begin}
     about |= {"new_entities": new_entities, **count_changes(changes)}
-    candidate = write_candidate(graph.folder, model, rows, outcome, calibration, clock.now, about)
+    candidate = write_model(graph.folder, model, rows, outcome, calibration, clock.now, about)
     summary = {"gate": outcome, "new_entities": new_entities}
     if not outcome.passed and not (force and outcome.finite):
         graph.folder.releases.reject(candidate)
