@@ -11,6 +11,7 @@ from torch import Tensor
 from tkg_incremental.answers.answer import Answer, Answers, TimelinePoint, listed
 from tkg_incremental.answers.facts import Interval, KnownFacts, Marks, TensorFacts, marks_of
 from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN, answer_features
+from tkg_incremental.data import TimeAxis
 from tkg_incremental.data.dates import start_of
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
@@ -27,23 +28,6 @@ class Names(Protocol):
     def index(self, name: str | int) -> int: ...
 
     def __getitem__(self, index: int) -> str: ...
-
-
-class Clock(Protocol):
-    """What each step stands for, such as :class:`~tkg_incremental.data.TimeAxis`."""
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def num_steps(self) -> int: ...
-
-    @property
-    def labels(self) -> Any: ...
-
-    def step_of(self, when: Any) -> int: ...
-
-    def is_after(self, when: Any) -> bool: ...
 
 
 class AnswerEngine:
@@ -65,7 +49,7 @@ class AnswerEngine:
         facts: KnownFacts,
         entities: Names,
         relations: Names,
-        axis: Clock,
+        axis: TimeAxis,
         calibration: AnswerCalibration | None = None,
         last_step: int | None = None,
     ) -> None:

@@ -92,7 +92,7 @@ def _calibrate(
     most = make_timeline(facts[~held_out], graph.folder.store, clock)
     train_whole(model, most, settings, settings.epochs, on_epoch)
     splits = {"train": facts[~held_out], "val": facts[held_out], "test": facts[:0]}
-    timeline = Timeline(splits, everything.num_entities, everything.num_relations, clock.axis)
+    timeline = Timeline(splits, everything.num_entities, everything.num_relations, clock)
     generator = make_generator(settings.seed, "calibration")
     train, val = (
         table.between(0, clock.num_steps - 1).sample(_CALIBRATION_FACTS, generator)

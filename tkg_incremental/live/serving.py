@@ -61,8 +61,8 @@ class ServedGraph:
                 raise ValueError(f"there is no table [{name}] (expected one of {', '.join(_TABLES)})")
         graph, unit = tables.get("graph", {}), self.folder.store.unit
         first = graph.get("first") if isinstance(graph, dict) else graph
-        if type(first) is not int:
-            raise ValueError(f"first in [graph] must be an integer (got {first!r})")
+        if type(first) is not int or abs(first) >= 2**61:
+            raise ValueError(f"first in [graph] must be an integer of at most 61 bits (got {first!r})")
         if graph.get("unit", unit) != unit:
             raise ValueError(f"unit in [graph] must be {unit!r}, as in the fact store (got {graph['unit']!r})")
         learning = tables.get("learning"), tables.get("model_options")
@@ -150,7 +150,7 @@ class ServedGraph:
     def pending_clock(self) -> GraphClock:
         """The time axis, up to the last pending update."""
         clock = self.clock
-        return replace(clock, now=max([clock.now, *(update.clock for update in self.folder.store.updates("pending"))]))
+        return clock.until(max([clock.now, *(update.clock for update in self.folder.store.updates("pending"))]))
 
     @property
     def engine(self) -> AnswerEngine:
@@ -172,7 +172,7 @@ class ServedGraph:
         if is_past:
             self.folder.check_present(number)
         if is_past not in self._served or self._served[is_past][0] != key:
-            clock = replace(self.clock, now=self.folder.releases.manifest(number).clock)
+            clock = self.clock.until(self.folder.releases.manifest(number).clock)
             facts = StoreFacts(store, clock, revision)
             engine = self.make_engine(load_model(self, number), clock, load_calibration(self.folder, number), facts)
             self._served[is_past] = key, engine
