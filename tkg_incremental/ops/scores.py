@@ -119,8 +119,9 @@ class _SampledInTorch(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        query, table, index = ctx.saved_tensors
         gradients = _gradients_of_products if ctx.similarity == "dot" else _gradients_of_distances
-        return *gradients(*ctx.saved_tensors, grad), None, None
+        return *gradients(query, table, index, grad), None, None
 
 
 def _sampled_products(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
