@@ -126,7 +126,8 @@ def save_verified(obj: Any, path: str | os.PathLike[str]) -> None:
                 raise error.__context__ from error
             raise
         length = file.tell() - HEADER.size
-        digest = _digest(file)
+        file.seek(HEADER.size)
+        digest = checksum(file)
         file.seek(0)
         file.write(HEADER.pack(MAGIC, VERSION, length, digest))
 
@@ -171,14 +172,13 @@ def _verify(file: BinaryIO, path: str | os.PathLike[str]) -> None:
     length = os.fstat(file.fileno()).st_size - HEADER.size
     if length != expected_length:
         raise CorruptFileError(path, f"its payload should have {expected_length} bytes (got {length})")
-    if _digest(file) != expected_digest:
+    if checksum(file) != expected_digest:
         raise CorruptFileError(path, "its checksum is wrong: the content was damaged after it was written")
 
 
-def _digest(file: BinaryIO) -> bytes:
-    """SHA-256 of what follows the header. The file is read from the cache of the system: no second copy is held."""
+def checksum(file: BinaryIO) -> bytes:
+    """SHA-256 of the rest of a file, of which a part at a time is held in memory."""
     digest = hashlib.sha256()
-    file.seek(HEADER.size)
     while chunk := file.read(CHUNK):
         digest.update(chunk)
     return digest.digest()

@@ -10,6 +10,8 @@ from torch import Tensor
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.models.base import TKGModel
 
+_COUNT = "SELECT (SELECT count(*) FROM facts WHERE head = ?) + (SELECT count(*) FROM facts WHERE tail = ?)"
+
 
 def sums_by_facts(
     model: TKGModel, learnt: dict[str, int], entities: Iterable[int], store: FactStore, unit: float = 1e-5
@@ -35,7 +37,8 @@ def sums_by_facts(
     by_entity[learnt["entity"] :] = 0.0
     for entity in entities:
         if entity < learnt["entity"]:
-            by_entity[entity] = unit * _count_facts(store, entity)
+            (count,) = store.connection.execute(_COUNT, (entity, entity)).fetchone()
+            by_entity[entity] = unit * count
 
     def sums(name: str, rows: Tensor) -> Tensor:
         axis = model.axes[name]
@@ -45,8 +48,3 @@ def sums_by_facts(
         return torch.where(rows < learnt[axis], old, new)[:, None]
 
     return sums
-
-
-def _count_facts(store: FactStore, entity: int) -> int:
-    sql = "SELECT (SELECT count(*) FROM facts WHERE head = ?) + (SELECT count(*) FROM facts WHERE tail = ?)"
-    return int(store.connection.execute(sql, (entity, entity)).fetchone()[0])

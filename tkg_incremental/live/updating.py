@@ -13,19 +13,12 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.live.candidates import changed_rows, is_finite, write_model
-from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.gate import GateReport, GateSettings, judge
 from tkg_incremental.live.gate_questions import GateQuestions
 from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.loading import load_grown
 from tkg_incremental.live.proposals import count_changes
-from tkg_incremental.live.quads import (
-    ChangedFacts,
-    changed_facts,
-    expired_facts,
-    replay_of_entities,
-    replay_quads,
-)
+from tkg_incremental.live.quads import changed_facts, expired_facts, replay_of_entities, replay_quads
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.step_sizes import sums_by_facts
@@ -56,7 +49,9 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     model, sizes = load_grown(graph, clock.num_steps, growth)
     questions = GateQuestions(graph, model, sizes["entity"])
     with store.preview():
-        changed = _changed(changes, store, before, clock)
+        changed = changed_facts(changes, store, clock)
+        ended = torch.cat([changed.ended, expired_facts(store, before, clock)])
+        changed = changed._replace(ended=torch.unique(ended, dim=0) if len(ended) else ended)
         rng = np.random.default_rng(make_generator(settings.seed, "replay", number).initial_seed())
         replay, initial_sums = replay_quads(store, clock, settings.replay, rng), None
         if not settings.visits_every_fact(store.num_facts):
@@ -96,13 +91,6 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
         return {"state": "refused", "release": graph.current, **summary}
     graph.folder.release(candidate)
     return {"state": "released", "release": candidate, **summary}
-
-
-def _changed(changes: Sequence[Change], store: FactStore, before: GraphClock, clock: GraphClock) -> ChangedFacts:
-    """Quads of the changes, and of facts that end because the clock moves past their end."""
-    changed = changed_facts(changes, store, clock)
-    ended = torch.cat([changed.ended, expired_facts(store, before, clock)])
-    return changed._replace(ended=torch.unique(ended, dim=0) if len(ended) else ended)
 
 
 def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
