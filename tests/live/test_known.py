@@ -39,10 +39,10 @@ def test_known_answers(store: FactStore) -> None:
     facts, works = StoreFacts(store, CLOCK), store.relations.find("works in")
     ann, cid, research = ids(store, "Ann", "Cid", "R&D")
     assert works is not None
-    at = {step: facts.known_answers(research, works, "head", step) for step in range(10)}
+    at = {step: facts.answers(research, works, "head", step) for step in range(10)}
     assert [ann in at[step] for step in range(10)] == [True] * 3 + [False] * 2 + [True] * 5
-    assert at[4] == {cid: Interval(2, None)}
-    assert facts.known_answers(ann, works, "tail", 0) == {research: Interval(0, 2)}
+    assert at[4] == {cid: [Interval(2, None)]}
+    assert facts.answers(ann, works, "tail", 0) == {research: [Interval(0, 2)]}
     assert facts.answers(research, works, "head") == {
         ann: [Interval(0, 2), Interval(5, None)],
         cid: [Interval(2, None)],

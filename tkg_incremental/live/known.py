@@ -43,23 +43,15 @@ class StoreFacts:
         first = max(fact.valid_from, clock.origin) - clock.origin
         return Interval(first, None if end is None or end > clock.now else clock.step(end - 1))
 
-    def _answers(self, given: int, rel: int, side: Side, at: int | None = None) -> list[tuple[int, Fact]]:
-        """Entities on a side, with the facts."""
-        if side == "head":
-            return [(fact.head, fact) for fact in self._store.answers(None, rel, given, at, self._revision)]
-        return [(fact.tail, fact) for fact in self._store.answers(given, rel, None, at, self._revision)]
-
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
         return [self._interval(fact) for fact in self._store.intervals(head, rel, tail, self._revision)]
 
-    def known_answers(self, given: int, rel: int, side: Side, step: int) -> dict[int, Interval]:
-        found = self._answers(given, rel, side, self._clock.origin + step)
-        return {entity: self._interval(fact) for entity, fact in found}
-
-    def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
-        found: dict[int, list[Interval]] = {}
-        for entity, fact in self._answers(given, rel, side):
-            found.setdefault(entity, []).append(self._interval(fact))
+    def answers(self, given: int, rel: int, side: Side, step: int | None = None) -> dict[int, list[Interval]]:
+        """As :meth:`KnownFacts.answers`, or of a single step alone, which reads no other facts."""
+        head, tail = (None, given) if side == "head" else (given, None)
+        at, found = None if step is None else self._clock.origin + step, dict[int, list[Interval]]()
+        for fact in self._store.answers(head, rel, tail, at, self._revision):
+            found.setdefault(fact.head if side == "head" else fact.tail, []).append(self._interval(fact))
         return found
 
     def is_closed(self, rel: int) -> bool:

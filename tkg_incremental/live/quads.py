@@ -145,7 +145,5 @@ def some_quads(quads: Tensor, size: int, seed: int) -> Tensor:
 
 def first_of_each(quads: Tensor) -> Tensor:
     """The first quad of each triple."""
-    seen: dict[tuple[int, ...], int] = {}
-    for i, quad in enumerate(quads.tolist()):
-        seen.setdefault(tuple(quad[:3]), i)
-    return quads[sorted(seen.values())]
+    places = np.unique(quads[:, :3].numpy(), axis=0, return_index=True)[1]
+    return quads[np.sort(places)]

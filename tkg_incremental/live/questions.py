@@ -98,7 +98,7 @@ class Questions:
 def _make_group(rows: Tensor, quads: Tensor, rel: int, side: Side, store: FactStore, clock: GraphClock) -> _Group:
     given, answer = query_columns(side)
     some, facts = quads[rows], StoreFacts(store, clock)
-    known = [list(facts.known_answers(entity, rel, side, at)) for entity, at in some[:, [given, TIME]].tolist()]
+    known = [list(facts.answers(entity, rel, side, step)) for entity, step in some[:, [given, TIME]].tolist()]
     entities = torch.tensor([entity for answers in known for entity in answers], dtype=torch.long)
     quad_of = torch.arange(len(rows)).repeat_interleave(torch.tensor([len(answers) for answers in known]))
     members = facts.some_members(rel, side, MAX_CANDIDATES)
