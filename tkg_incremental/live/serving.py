@@ -61,8 +61,10 @@ class ServedGraph:
                 raise ValueError(f"there is no table [{name}] (expected one of {', '.join(_TABLES)})")
         graph, unit = tables.get("graph", {}), self.folder.store.unit
         first = graph.get("first") if isinstance(graph, dict) else graph
-        if type(first) is not int or abs(first) >= 2**61:
-            raise ValueError(f"first in [graph] must be an integer of at most 61 bits (got {first!r})")
+        if type(first) is not int:
+            raise ValueError(f"first in [graph] must be an integer (got {first!r})")
+        if abs(first) >= 2**61:
+            raise ValueError(f"first in [graph] must have at most 61 bits (got {first})")
         if graph.get("unit", unit) != unit:
             raise ValueError(f"unit in [graph] must be {unit!r}, as in the fact store (got {graph['unit']!r})")
         learning = tables.get("learning"), tables.get("model_options")
