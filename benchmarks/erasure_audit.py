@@ -35,8 +35,8 @@ from tkg_incremental import LiveGraph
 from tkg_incremental.answers import AnswerEngine
 from tkg_incremental.datasets import WorldLeaders
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.loading import load_model
 from tkg_incremental.live.questions import Questions
+from tkg_incremental.live.release_model import load_model
 from tkg_incremental.live.timelines import whole_timeline
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.seeding import make_generator

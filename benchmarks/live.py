@@ -82,8 +82,8 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
 
     from tkg_incremental import LiveGraph
     from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN
-    from tkg_incremental.live.candidates import write_model
     from tkg_incremental.live.gate import GateReport, GateSettings
+    from tkg_incremental.live.release_model import write_model
     from tkg_incremental.metrics.calibration import AnswerCalibration, Calibration
 
     # Any calibration, so that answers have probabilities.

@@ -12,12 +12,12 @@ from torch import Tensor
 from tkg_incremental.answers.calibrate import fit_calibration
 from tkg_incremental.answers.facts import TensorFacts
 from tkg_incremental.data import Timeline
-from tkg_incremental.live.candidates import is_finite, write_model
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_whole
 from tkg_incremental.live.quads import some_quads
 from tkg_incremental.live.questions import Questions
+from tkg_incremental.live.release_model import is_finite, write_model
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.timelines import make_timeline, whole_timeline

@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.candidates import changed_rows, is_finite, write_model
 from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_update
-from tkg_incremental.live.loading import load_grown, load_model
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, older_facts, replay_quads, some_quads
 from tkg_incremental.live.questions import Questions
+from tkg_incremental.live.release_model import changed_rows, is_finite, load_grown, load_model, write_model
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.step_sizes import sums_by_facts
 from tkg_incremental.live.timelines import update_timeline
@@ -41,9 +40,7 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     """Learns the facts of entities again, after an erasure, and releases the result. What is pending stays so."""
     store, clock, settings = graph.folder.store, graph.clock, graph.settings
     changed = ChangedFacts(facts_of_entities(entities, store, clock), *torch.empty(2, 0, 4, dtype=torch.long))
-    # Names of pending changes have ids already.
-    growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = load_grown(graph, clock.num_steps, growth)
+    model, sizes = load_grown(graph, clock.num_steps)
     rng, initial_sums = np.random.default_rng(settings.seed), None
     replay = replay_quads(store, clock, settings.replay, rng)
     if not settings.visits_every_fact(store.num_facts):

@@ -13,15 +13,14 @@ from torch import Tensor
 from tkg_incremental.answers import Answer, AnswerEngine, Answers, KnownFacts, TimelinePoint
 from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.data.units import format_instant
-from tkg_incremental.live.candidates import model_sizes
 from tkg_incremental.live.clock import GraphClock, recorded_instant
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.loading import load_calibration, load_model
 from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.release_model import load_calibration, load_model, model_sizes
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 

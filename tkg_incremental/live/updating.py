@@ -12,14 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.candidates import changed_rows, is_finite, write_model
 from tkg_incremental.live.gate import GateReport, GateSettings, judge
 from tkg_incremental.live.gate_questions import GateQuestions
 from tkg_incremental.live.learning import train_update
-from tkg_incremental.live.loading import load_grown
 from tkg_incremental.live.proposals import count_changes
 from tkg_incremental.live.quads import changed_facts, expired_facts, replay_of_entities, replay_quads
 from tkg_incremental.live.records import Change
+from tkg_incremental.live.release_model import changed_rows, is_finite, load_grown, write_model
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.step_sizes import sums_by_facts
 from tkg_incremental.live.store import FactStore
@@ -45,8 +44,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     store, settings, gate = graph.folder.store, graph.settings, graph.gate
     before, clock, number = graph.clock, graph.pending_clock, len(store.releases())
     changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
-    growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = load_grown(graph, clock.num_steps, growth)
+    model, sizes = load_grown(graph, clock.num_steps)
     questions = GateQuestions(graph, model, sizes["entity"])
     with store.preview():
         changed = changed_facts(changes, store, clock)
