@@ -83,13 +83,12 @@ def marks_of(
         candidates: ``[n]``, ascending.
         is_closed: As of :class:`Marks`.
     """
-    found = [
-        (row, entity, any(interval.covers(step) for interval in intervals))
-        for row, (step, entities) in enumerate(zip(steps, answers, strict=True))
-        for entity, intervals in entities.items()
-    ]
-    rows, entities, holds = torch.tensor(found, dtype=torch.long).view(-1, 3).unbind(1)
-    known, other = (mark(candidates, rows[some], entities[some], len(steps)) for some in (holds == 1, holds == 0))
+    found: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for row, (step, entities) in enumerate(zip(steps, answers, strict=True)):
+        for entity, intervals in entities.items():
+            found[any(interval.covers(step) for interval in intervals)].append((row, entity))
+    pairs = (torch.tensor(some, dtype=torch.long).view(-1, 2).t().contiguous() for some in found.values())
+    known, other = (mark(candidates, rows, entities, len(steps)) for rows, entities in pairs)
     return Marks(known, other, is_closed)
 
 
