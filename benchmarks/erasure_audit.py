@@ -33,11 +33,10 @@ import torch
 from benchmarks.live_accuracy import Facts, create, named_facts
 from tkg_incremental import LiveGraph
 from tkg_incremental.answers import AnswerEngine
-from tkg_incremental.answers.facts import FactsOfQuestion
 from tkg_incremental.datasets import WorldLeaders
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.loading import load_model
 from tkg_incremental.live.questions import Questions
+from tkg_incremental.live.release_model import load_model
 from tkg_incremental.live.timelines import whole_timeline
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.seeding import make_generator
@@ -106,7 +105,8 @@ def row_ranks(
     ranks = []
     for answer, rel_name, given_name, side, step in questions:
         given, rel, row = engine.entities.index(given_name), engine.relations.index(rel_name), rows[answer]
-        known = torch.tensor([*FactsOfQuestion.at(facts, given, rel, side, step).known, row])
+        answers = facts.answers(given, rel, side).items()
+        known = torch.tensor([row, *(entity for entity, held in answers if any(i.covers(step) for i in held))])
         members = everything if any_type else facts.type_members(rel, side)
         others = members[~torch.isin(members, known)]
         scores = engine.scores(given, rel, side, step, torch.cat([torch.tensor([row]), others]))

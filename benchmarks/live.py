@@ -82,8 +82,8 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
 
     from tkg_incremental import LiveGraph
     from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN
-    from tkg_incremental.live.candidates import write_candidate
     from tkg_incremental.live.gate import GateReport, GateSettings
+    from tkg_incremental.live.release_model import write_model
     from tkg_incremental.metrics.calibration import AnswerCalibration, Calibration
 
     # Any calibration, so that answers have probabilities.
@@ -97,7 +97,7 @@ def create(graph: Path, facts: Path) -> dict[str, float]:
         for table in model.tables().values():
             table.data.normal_(0, SPREAD, generator=generator)
         nothing = GateReport(math.nan, math.nan, math.nan, math.nan, math.nan, True)
-        live.folder.release(write_candidate(live.folder, model, None, nothing, calibration, live.clock.now, {}))
+        live.folder.release(write_model(live.folder, model, None, nothing, calibration, live.clock.now, {}))
     return {"import": imported}
 
 

@@ -89,29 +89,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-class _HashingWriter:
-    """What ``torch.save`` streams into: hashes the bytes that pass, so that no second copy is held."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.length = 0
-        self.hash = hashlib.sha256()
-        self.error: OSError | None = None
-
-    def write(self, data: bytes) -> int:
-        self.hash.update(data)
-        self.length += len(data)
-        try:
-            self.file.write(data)
-        except OSError as error:
-            self.error = error
-            raise
-        return len(data)
-
-    def flush(self) -> None:
-        self.file.flush()
-
-
 class _Payload(io.RawIOBase):
     """The rest of a file as a file of its own. Torch before 2.6 reads no archive that begins later than its file."""
 
@@ -142,15 +119,17 @@ def save_verified(obj: Any, path: str | os.PathLike[str]) -> None:
     """
     with atomic_write(path) as file:
         file.write(bytes(HEADER.size))
-        writer = _HashingWriter(file)
         try:
-            torch.save(obj, writer)  # type: ignore[arg-type]  # only `write` and `flush` are used
+            torch.save(obj, file)
         except RuntimeError as error:
-            if writer.error is not None:  # torch hides what the disk said behind an error of its own
-                raise writer.error from error
+            if isinstance(error.__context__, OSError):  # torch hides what the disk said behind an error of its own
+                raise error.__context__ from error
             raise
+        length = file.tell() - HEADER.size
+        file.seek(HEADER.size)
+        digest = checksum(file)
         file.seek(0)
-        file.write(HEADER.pack(MAGIC, VERSION, writer.length, writer.hash.digest()))
+        file.write(HEADER.pack(MAGIC, VERSION, length, digest))
 
 
 def load_verified(
@@ -193,8 +172,13 @@ def _verify(file: BinaryIO, path: str | os.PathLike[str]) -> None:
     length = os.fstat(file.fileno()).st_size - HEADER.size
     if length != expected_length:
         raise CorruptFileError(path, f"its payload should have {expected_length} bytes (got {length})")
+    if checksum(file) != expected_digest:
+        raise CorruptFileError(path, "its checksum is wrong: the content was damaged after it was written")
+
+
+def checksum(file: BinaryIO) -> bytes:
+    """SHA-256 of the rest of a file, of which a part at a time is held in memory."""
     digest = hashlib.sha256()
     while chunk := file.read(CHUNK):
         digest.update(chunk)
-    if digest.digest() != expected_digest:
-        raise CorruptFileError(path, "its checksum is wrong: the content was damaged after it was written")
+    return digest.digest()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tkg_incremental.answers import Interval, TensorFacts
-from tkg_incremental.answers.facts import FactsOfQuestion, mean_overlap
+from tkg_incremental.answers.facts import marks_of, mean_overlap
 
 STEPS = 8
 
@@ -39,14 +39,14 @@ def test_against_loops(seed: int) -> None:
                 mine = [row for row in rows if row[1] == rel and row[other] == given]
                 assert known.answers(given, rel, side) == {row[asked]: [interval(*row[3:])] for row in mine}
                 for step in range(STEPS):
-                    found = FactsOfQuestion.at(known, given, rel, side, step)
-                    holds = [row for row in mine if row[3] <= step <= row[4]]
-                    assert found.known == {row[asked]: interval(*row[3:]) for row in holds}
-                    assert set(found.other) == {row[asked] for row in mine} - set(found.known)
-                    marks, ids = found.marks(torch.arange(6)), torch.arange(6)
-                    assert set(ids[marks.known].tolist()) == set(found.known)
-                    assert set(ids[marks.over].tolist()) == set(found.other)
-                    assert set(ids[marks.open].tolist()) == set(range(6)) - {row[asked] for row in mine}
+                    steps = [step, (step + 1) % STEPS]
+                    marks = marks_of([known.answers(given, rel, side)] * 2, steps, torch.arange(6), is_closed=True)
+                    for place, at in enumerate(steps):
+                        found, ids = {row[asked] for row in mine}, torch.arange(6)
+                        holds = {row[asked] for row in mine if row[3] <= at <= row[4]}
+                        assert set(ids[marks.known[place]].tolist()) == holds
+                        assert set(ids[marks.over[place]].tolist()) == found - holds
+                        assert set(ids[marks.open[place]].tolist()) == set(range(6)) - found
     for head, rel, tail, first, last in rows:
         assert known.intervals(head, rel, tail) == [interval(first, last)]
     for head in range(6):
@@ -65,7 +65,7 @@ def test_answers_per_query(seed: int) -> None:
     known = TensorFacts(torch.tensor(rows), STEPS)
     for rel in range(2):
         counts = [
-            len(FactsOfQuestion.at(known, given, rel, "tail", step).known)
+            sum(any(i.covers(step) for i in held) for held in known.answers(given, rel, "tail").values())
             for given in range(6)
             for step in range(STEPS)
         ]
@@ -90,7 +90,7 @@ def test_what_ended_is_over_unless_facts_were_left_out_or_are_events(
 ) -> None:
     known = TensorFacts(torch.tensor([[0, 0, 1, 2, last], [0, 1, 1, 0, 7]]), STEPS, is_complete)
     assert known.is_closed(0) == is_closed
-    marks = FactsOfQuestion.at(known, 0, 0, "tail", 6).marks(torch.arange(3))
-    assert (marks.other.tolist(), marks.known.any()) == ([False, True, False], False)
-    assert marks.over.tolist() == [False, is_closed, False]
-    assert marks.open.tolist() == [True, not is_closed, True]
+    marks = marks_of([known.answers(0, 0, "tail")], [6], torch.arange(3), known.is_closed(0))
+    assert (marks.other.tolist(), marks.known.any()) == ([[False, True, False]], False)
+    assert marks.over.tolist() == [[False, is_closed, False]]
+    assert marks.open.tolist() == [[True, not is_closed, True]]

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from tkg_incremental.answers import TensorFacts
-from tkg_incremental.answers.facts import FactsOfQuestion, Marks
+from tkg_incremental.answers.facts import Marks
 from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN, answer_features
 
 FACTS = TensorFacts(torch.tensor([(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 2, 0, 3)]), 4)
 
 
 def marks_at_step_0() -> Marks:
-    return FactsOfQuestion.at(FACTS, 0, 0, "tail", 0).marks(torch.tensor([1, 2, 3]))
+    return Marks(torch.tensor([True, False, False]), torch.tensor([False, True, False]), False)
 
 
 def test_features() -> None:
@@ -34,7 +34,7 @@ def test_features() -> None:
 
 
 def test_features_of_a_given_entity_that_does_not_fit() -> None:
-    marks = FactsOfQuestion({}, {}, False).marks(torch.tensor([1, 2, 3]))
+    marks = Marks(torch.zeros(3, dtype=torch.bool), torch.zeros(3, dtype=torch.bool), False)
     features = answer_features(FACTS, 0, "tail", torch.tensor([3.0, 1.0, 2.0]), marks, 10.0)
     assert features[:, 5].tolist() == [0.0, 0.0, 0.0]
     assert features[:, -1].tolist() == pytest.approx([math.log(3 / 2)] * 3)  # three tails of two heads

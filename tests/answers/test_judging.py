@@ -46,58 +46,55 @@ def test_judged_answers(dataset: SyntheticTKG, model: TKGModel) -> None:
     timeline, engine = dataset.timeline, model.answers
     quads, truth = timeline.val.between(0, 5).sample(30, generator()), splits(dataset.timeline)
     for quad in quads:
-        judged = judge(engine, timeline, quads[:0], quad[None], "val", generator(), ALL)
+        _, is_true, is_held_out, _ = judge(engine, timeline, quads[:0], quad[None], "val", generator(), ALL)
         expected = []
         for side, answer in zip(SIDES, (quad[2], quad[0]), strict=True):
             if int(answer) in engine.candidates(int(quad[1]), side).tolist():
                 expected += open_answers(engine, truth, quad, side)
-        assert int(judged.is_held_out.sum()) == len(expected)
-        assert int(judged.is_true.sum()) == sum(fact in truth["val"] for fact in expected)
-        assert not bool((judged.is_true & ~judged.is_held_out).any())
+        assert int(is_held_out.sum()) == len(expected)
+        assert int(is_true.sum()) == sum(fact in truth["val"] for fact in expected)
+        assert not bool((is_true & ~is_held_out).any())
 
 
 def test_known_answers_are_no_candidates(dataset: SyntheticTKG, model: TKGModel) -> None:
     """The questions of train quads: what else may be true?"""
     timeline, engine = dataset.timeline, model.answers
     train, truth = timeline.train.between(0, 5).sample(20, generator()), splits(dataset.timeline)
-    assert judge(engine, timeline, train, train[:0], "val", generator(), ALL).num_questions == 40
+    assert judge(engine, timeline, train, train[:0], "val", generator(), ALL)[3] == 40
     for quad in train:
-        judged = judge(engine, timeline, quad[None], train[:0], "val", generator(), ALL)
+        _, is_true, is_held_out, _ = judge(engine, timeline, quad[None], train[:0], "val", generator(), ALL)
         left = [fact for side in SIDES for fact in open_answers(engine, truth, quad, side)]
         assert tuple(quad.tolist()) not in left
-        assert not bool(judged.is_held_out.any())
-        assert (len(judged.is_true), int(judged.is_true.sum())) == (
-            len(left),
-            sum(fact in truth["val"] for fact in left),
-        )
+        assert not bool(is_held_out.any())
+        assert (len(is_true), int(is_true.sum())) == (len(left), sum(fact in truth["val"] for fact in left))
 
 
 def test_features_are_those_of_the_single_questions(dataset: SyntheticTKG, model: TKGModel) -> None:
     timeline, engine = dataset.timeline, model.answers
     quads = timeline.val.between(0, 5).sample(20, generator())
     for side, given in (("tail", 0), ("head", 2)):
-        for scored in score_questions(engine, timeline, quads, side):
-            features = engine.features(scored.rel, side, scored.scores, scored.marks)
-            for place, row in enumerate(scored.rows.tolist()):
+        for rows, rel, candidates, all_scores, all_marks, _ in score_questions(engine, timeline, quads, side):
+            features = engine.features(rel, side, all_scores, all_marks)
+            for place, row in enumerate(rows.tolist()):
                 quad = quads[row].tolist()
-                scores = engine.scores(quad[given], quad[1], side, quad[3], scored.candidates)
-                assert torch.allclose(scored.scores[place], scores, atol=1e-6)
-                marks = scored.marks._replace(known=scored.marks.known[place], other=scored.marks.other[place])
-                assert torch.allclose(features[place], engine.features(scored.rel, side, scores, marks), atol=1e-4)
+                scores = engine.scores(quad[given], quad[1], side, quad[3], candidates)
+                assert torch.allclose(all_scores[place], scores, atol=1e-6)
+                marks = all_marks._replace(known=all_marks.known[place], other=all_marks.other[place])
+                assert torch.allclose(features[place], engine.features(rel, side, scores, marks), atol=1e-4)
 
 
 def test_the_best_answers_and_some_others(dataset: SyntheticTKG, model: TKGModel) -> None:
     timeline, engine = dataset.timeline, model.answers
     train, none = timeline.train.between(0, 5).sample(20, generator()), timeline.val.quads()[:0]
     every, best, more = (
-        judge(engine, timeline, train, none, "val", generator(), *sizes) for sizes in ((ALL,), (2,), (2, 3))
+        judge(engine, timeline, train, none, "val", generator(), *sizes)[0] for sizes in ((ALL,), (2,), (2, 3))
     )
-    assert len(best.is_true) == 2 * 40
-    assert len(more.is_true) == 5 * 40
-    assert (best.features[:, 2] <= 1e-9 + torch.tensor(2.0).log()).all()  # logarithm of the rank
-    seen = {tuple(row) for row in every.features.tolist()}
-    assert {tuple(row) for row in more.features.tolist()} <= seen
-    assert len({tuple(row) for row in more.features.tolist()}) > 4 * 40
+    assert len(best) == 2 * 40
+    assert len(more) == 5 * 40
+    assert (best[:, 2] <= 1e-9 + torch.tensor(2.0).log()).all()  # logarithm of the rank
+    seen = {tuple(row) for row in every.tolist()}
+    assert {tuple(row) for row in more.tolist()} <= seen
+    assert len({tuple(row) for row in more.tolist()}) > 4 * 40
 
 
 def test_questions_without_an_answer_have_none(dataset: SyntheticTKG) -> None:

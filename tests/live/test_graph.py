@@ -13,7 +13,7 @@ from tkg_incremental import LiveGraph
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.graph_toml import read_settings, write_settings
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.loading import load_model
+from tkg_incremental.live.release_model import load_model
 
 
 def edit(path: Path, table: str, **values: float) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from graphs import import_rows, small_store
 
-from tkg_incremental.answers.facts import FactsOfQuestion, Interval
+from tkg_incremental.answers.facts import Interval
 from tkg_incremental.live import FactStore
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
@@ -39,10 +39,10 @@ def test_known_answers(store: FactStore) -> None:
     facts, works = StoreFacts(store, CLOCK), store.relations.find("works in")
     ann, cid, research = ids(store, "Ann", "Cid", "R&D")
     assert works is not None
-    at = {step: facts.known_answers(research, works, "head", step) for step in range(10)}
+    at = {step: facts.answers(research, works, "head", step) for step in range(10)}
     assert [ann in at[step] for step in range(10)] == [True] * 3 + [False] * 2 + [True] * 5
-    assert at[4] == {cid: Interval(2, None)}
-    assert facts.known_answers(ann, works, "tail", 0) == {research: Interval(0, 2)}
+    assert at[4] == {cid: [Interval(2, None)]}
+    assert facts.answers(ann, works, "tail", 0) == {research: [Interval(0, 2)]}
     assert facts.answers(research, works, "head") == {
         ann: [Interval(0, 2), Interval(5, None)],
         cid: [Interval(2, None)],
@@ -55,7 +55,7 @@ def test_facts_that_begin_after_the_last_step(store: FactStore) -> None:
     ann, research = ids(store, "Ann", "R&D")
     assert works is not None
     assert facts.intervals(ann, works, research) == [Interval(0, 2), Interval(5, None)]
-    assert ann in FactsOfQuestion.at(facts, research, works, "head", 3).other
+    assert facts.answers(research, works, "head")[ann] == [Interval(0, 2), Interval(5, None)]
 
 
 def test_events_may_happen_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import Round, former_facts, quads_to_learn, train_update
+from tkg_incremental.live.learning import former_facts, quads_to_learn, train_update
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
 from tkg_incremental.live.timelines import partial_timeline, whole_timeline
@@ -119,9 +119,9 @@ def test_an_update_reports_the_rows_that_it_moves(store: FactStore) -> None:
     changed = ChangedFacts(added, added[:0], added[:0])
     rounds = []
 
-    def judge() -> Round:
+    def judge() -> tuple[float, bool]:
         rounds.append(1)
-        return Round(0.0, True)
+        return 0.0, True
 
     moved = train_update(model, timeline, changed, added[:0], QUICK, 0, judge)
     assert len(rounds) == 1
@@ -138,9 +138,9 @@ def test_an_update_keeps_its_best_round(store: FactStore) -> None:
     values, vectors = iter([1.0, 3.0, 2.0, 3.0]), []
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
 
-    def judge() -> Round:
+    def judge() -> tuple[float, bool]:
         vectors.append(model.tables()["entity_vectors"].detach().clone())
-        return Round(next(values), len(vectors) == 4)
+        return next(values), len(vectors) == 4
 
     train_update(model, timeline, changed, added[:0], replace(QUICK, rounds=10), 0, judge)
     assert len(vectors) == 4
@@ -181,7 +181,7 @@ def test_quads_of_entities_without_facts_are_left_out(store: FactStore) -> None:
     timeline = whole_timeline(store, CLOCK)
     model = QUICK.make_model(store.num_entities, store.num_relations, CLOCK.num_steps)
     over = torch.tensor([[new, 0, 1, 11]])
-    train_update(model, timeline, ChangedFacts(over[:0], over[:0], over), over[:0], QUICK, 0, lambda: Round(0.0, True))
+    train_update(model, timeline, ChangedFacts(over[:0], over[:0], over), over[:0], QUICK, 0, lambda: (0.0, True))
 
 
 def test_settings() -> None:

@@ -55,6 +55,7 @@ def edit(path: Path, old: str, new: str) -> None:
         ("[graph]", "model_options = 3\n[graph]", "[model_options] must be a table (got 3)"),
         ("first = 80", 'first = "a"', "first in [graph] must be an integer (got 'a')"),
         ("first = 80", "", "first in [graph] must be an integer (got None)"),
+        ("first = 80", f"first = {2**61}", f"first in [graph] must have at most 61 bits (got {2**61})"),
         ('unit = "index"', 'unit = "day"', "unit in [graph] must be 'index', as in the fact store (got 'day')"),
     ],
 )

@@ -13,9 +13,9 @@ from small_live import QUICK
 
 from tkg_incremental.live import FactStore
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.learning import EndedFacts, Round, train_update
+from tkg_incremental.live.learning import EndedFacts, train_update
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, replay_of_entities
-from tkg_incremental.live.step_sizes import InitialSums
+from tkg_incremental.live.step_sizes import sums_by_facts
 from tkg_incremental.live.timelines import whole_timeline
 from tkg_incremental.loader import NegativeSampler, TKGLoader
 from tkg_incremental.strategies import Given
@@ -34,7 +34,7 @@ def test_every_fact_of_a_row_counts(store: FactStore) -> None:
     model = QUICK.make_model(6, 3, CLOCK.num_steps)
     learnt = {"entity": 5, "relation": 4, "time": 10}
     names = store.entities.of(range(5))
-    sums = InitialSums(model, learnt, [0, 1, 5], store, 0.5)
+    sums = sums_by_facts(model, learnt, [0, 1, 5], store, 0.5)
     counts = [0.5 * sum(name in (head, tail) for head, _, tail, *_ in FACTS) for name in names]
     found = sums("entity_vectors", torch.arange(6)).flatten().tolist()
     assert found == [*counts[:2], torch.inf, torch.inf, torch.inf, 0.0]
@@ -52,10 +52,10 @@ def test_only_entities_of_changes_move(store: FactStore) -> None:
     entities = set(torch.unique(added[:, [0, 2]]).tolist())
     assert len(entities) < store.num_entities
     learnt = {"entity": store.num_entities, "relation": 2 * store.num_relations, "time": CLOCK.num_steps}
-    sums = InitialSums(model, learnt, entities, store, 1e-6)
+    sums = sums_by_facts(model, learnt, entities, store, 1e-6)
     changed = ChangedFacts(added, added[:0], added[:0])
     timeline = whole_timeline(store, CLOCK)
-    moved = train_update(model, timeline, changed, added, QUICK, 0, lambda: Round(0.0, True), sums)
+    moved = train_update(model, timeline, changed, added, QUICK, 0, lambda: (0.0, True), sums)
     tables = model.tables()
     assert set(moved["entity_vectors"].tolist()) == entities
     for name, table in tables.items():

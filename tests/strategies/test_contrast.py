@@ -124,7 +124,8 @@ def test_unlikelihood(name: str, open_only: bool, drawn: Drawn, negatives: int, 
         logits = plain_logits(lesson.model, draw)
         plain = plain + torch.nn.functional.softplus(logits[0] - logits[1:].logsumexp(0))
     loss = lesson.losses([term], batch)["unlikelihood"]
-    assert loss.item() == pytest.approx(2 * total / len(quads), abs=1e-9)
+    # Torch's softplus is the identity above 20, which leaves out up to 2e-9 per query.
+    assert loss.item() == pytest.approx(2 * total / len(quads), abs=1e-8)
     assert_same_gradients(lesson.model, loss, 2 * plain / len(quads))
 
 

@@ -63,10 +63,8 @@ def fit_calibration(
     """
     unit = score_unit(engine, train)
     engine.calibration = AnswerCalibration(unit=unit)
-    judged = judge(engine, timeline, train, val, "val", generator, _BEST, _OTHERS)
-    predicted = None
-    if len(val) and judged.num_questions >= _ENOUGH:
-        predicted = _fit(judged.features, judged.is_true)
+    features, is_true, _, questions = judge(engine, timeline, train, val, "val", generator, _BEST, _OTHERS)
+    predicted = _fit(features, is_true) if len(val) and questions >= _ENOUGH else None
     known = _fit(*_known_and_rivals(engine, timeline, train), isotonic=False)
     # It was fitted on as many wrong answers as facts.
     known = known and replace(known, bias=known.bias + math.log((1 - MISTAKES) / MISTAKES))
@@ -77,17 +75,15 @@ def _known_and_rivals(engine: AnswerEngine, timeline: Timeline, quads: Tensor) -
     """Features and labels of train facts, and of the best wrong answer to the same question as if it were known."""
     features, labels, asked = [], [], quads.cpu()
     for side in SIDES:
-        for scored in score_questions(engine, timeline, asked, side):
-            wrong = ~scored.is_true & ~scored.marks.over
-            has_wrong = wrong.any(1)
-            own = find(scored.candidates, asked[scored.rows, query_columns(side)[1]].contiguous())[0]
-            rival = scored.scores.masked_fill(~wrong, -torch.inf).argmax(1)
+        for rows, rel, candidates, scores, marks, is_true in score_questions(engine, timeline, asked, side):
+            wrong = ~is_true & ~marks.over
+            own = find(candidates, asked[rows, query_columns(side)[1]].contiguous())[0]
+            rival = scores.masked_fill(~wrong, -torch.inf).argmax(1)
             as_rival = torch.zeros_like(wrong).scatter(1, rival[:, None], True)
-            for place, known, label in ((own, scored.is_true, True), (rival, as_rival, False)):
-                marks = scored.marks._replace(known=known)
-                rows = engine.features(scored.rel, side, scored.scores, marks, place[:, None])[has_wrong, 0, :NUM_OWN]
-                features.append(rows)
-                labels.append(torch.full((len(rows),), label))
+            for place, known, label in ((own, is_true, True), (rival, as_rival, False)):
+                found = engine.features(rel, side, scores, marks._replace(known=known), place[:, None])
+                features.append(found[wrong.any(1), 0, :NUM_OWN])
+                labels.append(torch.full((len(features[-1]),), label))
     if not features:
         return torch.empty(0, NUM_OWN), torch.empty(0, dtype=torch.bool)
     return torch.cat(features), torch.cat(labels)
@@ -123,15 +119,14 @@ def measure_calibration(
     calibration = engine.calibration.predicted
     if calibration is None:
         raise ValueError("engine must have a calibration of predicted answers (got None)")
-    judged = judge(engine, timeline, train, quads, split, generator, _BEST)
-    if not judged.num_questions:
+    features, is_true, held_out, questions = judge(engine, timeline, train, quads, split, generator, _BEST)
+    if not questions:
         return {}
-    labels, held_out = judged.is_true.double(), judged.is_held_out
-    probabilities = calibration(judged.features)
+    labels, probabilities = is_true.double(), calibration(features)
     return {
         "Brier": brier_score(probabilities, labels),
         "ECE": expected_calibration_error(probabilities, labels),
         "ECE_answered": expected_calibration_error(probabilities[held_out], labels[held_out]),
         "reliability": [list(row) for row in reliability(probabilities, labels)],
-        "questions": judged.num_questions,
+        "questions": questions,
     }

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.answer import Answer, Answers, TimelinePoint, listed
-from tkg_incremental.answers.facts import FactsOfQuestion, Interval, KnownFacts, Marks, TensorFacts
+from tkg_incremental.answers.facts import Interval, KnownFacts, Marks, TensorFacts, marks_of
 from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN, answer_features
+from tkg_incremental.data import TimeAxis
 from tkg_incremental.data.dates import start_of
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
@@ -27,23 +28,6 @@ class Names(Protocol):
     def index(self, name: str | int) -> int: ...
 
     def __getitem__(self, index: int) -> str: ...
-
-
-class Clock(Protocol):
-    """What each step stands for, such as :class:`~tkg_incremental.data.TimeAxis`."""
-
-    @property
-    def unit(self) -> str: ...
-
-    @property
-    def num_steps(self) -> int: ...
-
-    @property
-    def labels(self) -> Any: ...
-
-    def step_of(self, when: Any) -> int: ...
-
-    def is_after(self, when: Any) -> bool: ...
 
 
 class AnswerEngine:
@@ -65,7 +49,7 @@ class AnswerEngine:
         facts: KnownFacts,
         entities: Names,
         relations: Names,
-        axis: Clock,
+        axis: TimeAxis,
         calibration: AnswerCalibration | None = None,
         last_step: int | None = None,
     ) -> None:
@@ -123,27 +107,23 @@ class AnswerEngine:
         if not len(candidates):
             return Answers()
         scores = self.scores(given, relation, side, step, candidates)
-        facts = FactsOfQuestion.at(self.facts, given, relation, side, step)
-        marks = facts.marks(candidates)
+        answers = self.facts.answers(given, relation, side)
+        marks = self._marks(answers, relation, step, candidates)
         order = torch.cat([_best(scores, some, k) for some in (marks.known, marks.open, marks.over)])[:k]
         members, ranked, chosen = candidates, (scores, marks), order
         if any_type:  # probabilities are those among the candidates of the right type
             members = self.candidates(relation, side)
-            ranked = scores[members], facts.marks(members)
+            ranked = scores[members], self._marks(answers, relation, step, members)
             chosen = torch.searchsorted(members, order).clamp(max=max(0, len(members) - 1))
         probabilities = torch.full((len(order),), torch.nan, dtype=torch.double)
         if len(members):
             found = self.probabilities(relation, side, *ranked, chosen)
             probabilities = torch.where(members[chosen] == candidates[order], found, probabilities)
-        rows = zip(order.tolist(), candidates[order].tolist(), probabilities, strict=True)
-        return Answers(
-            listed(
-                self._answer(
-                    self.entities[entity], _probability(found), float(scores[place]), relation, step, facts.of(entity)
-                )
-                for place, entity, found in rows
-            )
-        )
+        listing = []
+        for entity, value, score in zip(candidates[order].tolist(), probabilities, scores[order].tolist(), strict=True):
+            name, intervals = self.entities[entity], answers.get(entity, [])
+            listing.append(self._answer(name, _probability(value), score, relation, step, intervals))
+        return Answers(listed(listing))
 
     def _answer(
         self, name: str, probability: float | None, score: float, rel: int, step: int, intervals: list[Interval]
@@ -225,8 +205,13 @@ class AnswerEngine:
         probability that was not calibrated is NaN."""
         chosen = torch.arange(len(candidates)) if chosen is None else chosen
         scores = self.scores(given, rel, side, step, candidates)
-        marks = FactsOfQuestion.at(self.facts, given, rel, side, step).marks(candidates)
+        marks = self._marks(self.facts.answers(given, rel, side), rel, step, candidates)
         return scores[chosen], self.probabilities(rel, side, scores, marks, chosen)
+
+    def _marks(self, answers: dict[int, list[Interval]], rel: int, step: int, candidates: Tensor) -> Marks:
+        """What is known about the candidates of one question, from its answers at any step."""
+        marks = marks_of([answers], [step], candidates, self.facts.is_closed(rel))
+        return Marks(marks.known[0], marks.other[0], marks.is_closed)
 
     @torch.no_grad()
     def probabilities(self, rel: int, side: Side, scores: Tensor, marks: Marks, chosen: Tensor) -> Tensor:

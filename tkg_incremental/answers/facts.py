@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -72,55 +72,24 @@ class Marks(NamedTuple):
         return ~(self.known | self.over)
 
 
-class FactsOfQuestion(NamedTuple):
-    """What is known about the answers to a question at a step.
+def marks_of(
+    answers: Sequence[Mapping[int, Sequence[Interval]]], steps: Sequence[int], candidates: Tensor, is_closed: bool
+) -> Marks:
+    """What is known about the same candidates in several questions about one relation, ``[B, n]``.
 
     Args:
-        known: Entities of facts that hold, with their intervals.
-        other: Entities of facts that hold at other steps, with their intervals.
+        answers: The answers to each question at any step, from :meth:`KnownFacts.answers`.
+        steps: The step of each question.
+        candidates: ``[n]``, ascending.
         is_closed: As of :class:`Marks`.
     """
-
-    known: dict[int, Interval]
-    other: dict[int, list[Interval]]
-    is_closed: bool
-
-    @classmethod
-    def at(cls, facts: KnownFacts, given: int, rel: int, side: Side, step: int) -> FactsOfQuestion:
-        """Looks up the answers to a question."""
-        known, other = {}, {}
-        for entity, intervals in facts.answers(given, rel, side).items():
-            holds = next((interval for interval in intervals if interval.covers(step)), None)
-            if holds is None:
-                other[entity] = intervals
-            else:
-                known[entity] = holds
-        return cls(known, other, facts.is_closed(rel))
-
-    def of(self, entity: int) -> list[Interval]:
-        """The intervals of an answer, as far as they count."""
-        return [self.known[entity]] if entity in self.known else self.other.get(entity, [])
-
-    def marks(self, candidates: Tensor) -> Marks:
-        """What is known about candidates ``[n]``, ascending."""
-        marks = marks_of([self], candidates)
-        return Marks(marks.known[0], marks.other[0], self.is_closed)
-
-
-def marks_of(questions: Sequence[FactsOfQuestion], candidates: Tensor) -> Marks:
-    """What is known about the same candidates ``[n]``, ascending, in several questions about one relation,
-    ``[B, n]``."""
-    known, other = (
-        mark(candidates, *_flatten(sets), len(questions))
-        for sets in ([facts.known for facts in questions], [facts.other for facts in questions])
-    )
-    return Marks(known, other, questions[0].is_closed)
-
-
-def _flatten(sets: Sequence[Collection[int]]) -> tuple[Tensor, Tensor]:
-    """Pairs of the number of a set and one of its elements, each ``[m]``."""
-    rows = [row for row, values in enumerate(sets) for _ in values]
-    return torch.tensor(rows, dtype=torch.long), torch.tensor([v for values in sets for v in values], dtype=torch.long)
+    found: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for row, (step, entities) in enumerate(zip(steps, answers, strict=True)):
+        for entity, intervals in entities.items():
+            found[any(interval.covers(step) for interval in intervals)].append((row, entity))
+    pairs = (torch.tensor(some, dtype=torch.long).view(-1, 2).t().contiguous() for some in found.values())
+    known, other = (mark(candidates, rows, entities, len(steps)) for rows, entities in pairs)
+    return Marks(known, other, is_closed)
 
 
 def mark(candidates: Tensor, row: Tensor, entity: Tensor, num_rows: int) -> Tensor:

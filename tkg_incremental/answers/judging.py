@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tkg_incremental.answers.engine import AnswerEngine
-from tkg_incremental.answers.facts import FactsOfQuestion, Marks, find, mark, marks_of
+from tkg_incremental.answers.facts import Marks, find, mark, marks_of
 from tkg_incremental.data import Timeline
 from tkg_incremental.ops.answers import REL, SIDES, TIME, AnswerIndex, Side, query_columns
 
@@ -19,42 +18,9 @@ _UNANSWERABLE = 0.6
 _MAX_SCORES = 1_000_000
 
 
-class Judged(NamedTuple):
-    """Answers to some questions.
-
-    Args:
-        features: ``[m, f]``.
-        is_true: ``[m]``.
-        is_held_out: ``[m]`` whether the question is that of a held-out quad.
-        num_questions: Number of questions.
-    """
-
-    features: Tensor
-    is_true: Tensor
-    is_held_out: Tensor
-    num_questions: int
-
-
-class Scored(NamedTuple):
-    """Questions about one relation with the scores of all candidates of the right type.
-
-    Args:
-        rows: ``[B]`` which questions.
-        rel: The relation.
-        side: The side that is asked for.
-        candidates: ``[n]`` ascending.
-        scores: ``[B, n]``.
-        marks: What the engine knows about the candidates.
-        is_true: ``[B, n]`` which answers are true in any split.
-    """
-
-    rows: Tensor
-    rel: int
-    side: Side
-    candidates: Tensor
-    scores: Tensor
-    marks: Marks
-    is_true: Tensor
+#: Questions about one relation: which ``[B]``, the relation, its candidates ``[n]``, ascending, with their scores
+#: ``[B, n]``, what the engine knows about them, and which are true in any split ``[B, n]``.
+Scored = tuple[Tensor, int, Tensor, Tensor, Marks, Tensor]
 
 
 def score_questions(engine: AnswerEngine, timeline: Timeline, quads: Tensor, side: Side) -> Iterator[Scored]:
@@ -65,11 +31,10 @@ def score_questions(engine: AnswerEngine, timeline: Timeline, quads: Tensor, sid
             continue
         for rows in (quads[:, REL] == rel).nonzero().flatten().split(max(1, _MAX_SCORES // len(candidates))):
             some = quads[rows]
-            asked = some[:, [query_columns(side)[0], TIME]].tolist()
-            facts = [FactsOfQuestion.at(engine.facts, given, rel, side, step) for given, step in asked]
+            known = [engine.facts.answers(given, rel, side) for given in some[:, query_columns(side)[0]].tolist()]
+            marks = marks_of(known, some[:, TIME].tolist(), candidates, engine.facts.is_closed(rel))
             true = _are_true(candidates, some, timeline.answers(side, "all"))
-            scores = engine.scores_of(some, side, candidates)
-            yield Scored(rows, rel, side, candidates, scores, marks_of(facts, candidates), true)
+            yield rows, rel, candidates, engine.scores_of(some, side, candidates), marks, true
 
 
 def judge(
@@ -81,7 +46,7 @@ def judge(
     generator: torch.Generator,
     best: int,
     others: int = 0,
-) -> Judged:
+) -> tuple[Tensor, Tensor, Tensor, int]:
     """The best answers to the questions that a calibration is about, among candidates of the right type: the questions
     of held-out quads and of train quads, in both directions.
 
@@ -98,6 +63,10 @@ def judge(
         generator: Source of randomness.
         best: Number of answers with the highest scores.
         others: Number of further answers that are drawn.
+
+    Returns:
+        Features of the answers ``[m, f]``, which are true ``[m]``, which belong to the question of a held-out quad
+        ``[m]``, and the number of questions.
     """
     features, is_true, is_held_out, count = [], [], [], 0
     for side in SIDES:
@@ -105,24 +74,23 @@ def judge(
         unanswerable = without_answer(timeline, quads.cpu()[followed], side, generator)
         asked = torch.cat([quads.cpu(), train.cpu(), unanswerable])
         right = AnswerIndex(timeline.split(split).facts, side, timeline.num_entities, timeline.num_relations)
-        for scored in score_questions(engine, timeline, asked, side):
-            held_out = scored.rows < len(quads)
-            own = asked[scored.rows, query_columns(side)[1]].contiguous()
-            counts = find(scored.candidates, own)[1] | ~held_out
+        for rows, rel, candidates, scores, marks, is_true_anywhere in score_questions(engine, timeline, asked, side):
+            held_out = rows < len(quads)
+            own = asked[rows, query_columns(side)[1]].contiguous()
+            counts = find(candidates, own)[1] | ~held_out
             if not bool(counts.any()):
                 continue
-            true = _are_true(scored.candidates, asked[scored.rows], right)
-            allowed = scored.marks.open & (true | ~scored.is_true) & counts[:, None]
-            chosen, is_chosen = _choose(scored.scores, allowed, best, others, generator)
-            found = engine.features(scored.rel, side, scored.scores, scored.marks, chosen)
-            features.append(found[is_chosen])
+            true = _are_true(candidates, asked[rows], right)
+            allowed = marks.open & (true | ~is_true_anywhere) & counts[:, None]
+            chosen, is_chosen = _choose(scores, allowed, best, others, generator)
+            features.append(engine.features(rel, side, scores, marks, chosen)[is_chosen])
             is_true.append(true.gather(1, chosen)[is_chosen])
             is_held_out.append(held_out[:, None].expand_as(chosen)[is_chosen])
             count += int(counts.sum())
     if not count:
         nothing = torch.empty(0, dtype=torch.bool)
-        return Judged(torch.empty(0, 0), nothing, nothing, 0)
-    return Judged(torch.cat(features), torch.cat(is_true), torch.cat(is_held_out), count)
+        return torch.empty(0, 0), nothing, nothing, 0
+    return torch.cat(features), torch.cat(is_true), torch.cat(is_held_out), count
 
 
 def without_answer(timeline: Timeline, quads: Tensor, side: Side, generator: torch.Generator) -> Tensor:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tkg_incremental.data.axis import TimeAxis
@@ -12,31 +10,30 @@ from tkg_incremental.data.dates import parse_instant
 from tkg_incremental.data.units import format_instant
 
 
-@dataclass(frozen=True)
-class GraphClock:
-    """Steps of a live graph.
+class GraphClock(TimeAxis):
+    """The steps of a live graph. Dates after the last one stand for it.
 
     Args:
         origin: Instant of the first step.
-        now: Instant of the last step.
+        now: Instant of the last step. One before the first step counts as the first.
         unit: Unit of time.
     """
 
-    origin: int
-    now: int
-    unit: str
+    def __init__(self, origin: int, now: int, unit: str) -> None:
+        steps = range(origin, max(origin, now) + 1)
+        super().__init__(steps, steps, unit)
 
     @property
-    def num_steps(self) -> int:
-        return self.now - self.origin + 1
+    def origin(self) -> int:
+        return self.first[0]
 
     @property
-    def axis(self) -> TimeAxis:
-        return TimeAxis(range(self.origin, self.now + 1), range(self.origin, self.now + 1), self.unit)
+    def now(self) -> int:
+        return self.last[-1]
 
-    @property
-    def labels(self) -> Sequence[str]:
-        return self.axis.labels
+    def until(self, now: int) -> GraphClock:
+        """The steps up to another instant."""
+        return GraphClock(self.origin, now, self.unit)
 
     def instant(self, when: Any) -> int:
         """The instant of a date."""
@@ -46,17 +43,13 @@ class GraphClock:
         """The step of an instant, as far as the graph reaches."""
         return min(max(instant, self.origin), self.now) - self.origin
 
-    def step_of(self, when: Any) -> int:
+    def step_of(self, when: Any, dayfirst: bool = False, date_format: str | None = None) -> int:
         """The step of a date, as far as the graph reaches."""
-        instant = self.instant(when)
+        instant = parse_instant(when, self.unit, dayfirst, date_format)
         if instant < self.origin:
             first = format_instant(self.origin, self.unit)
             raise ValueError(f"time must not be before the graph's first step, {first} (got {when!r})")
         return self.step(instant)
-
-    def is_after(self, when: Any) -> bool:
-        """Whether a date is after the last update."""
-        return self.instant(when) > self.now
 
 
 def recorded_instant(when: Any) -> int:

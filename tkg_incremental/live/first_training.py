@@ -12,12 +12,12 @@ from torch import Tensor
 from tkg_incremental.answers.calibrate import fit_calibration
 from tkg_incremental.answers.facts import TensorFacts
 from tkg_incremental.data import Timeline
-from tkg_incremental.live.candidates import is_finite, write_candidate
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.learning import train_whole
 from tkg_incremental.live.quads import some_quads
 from tkg_incremental.live.questions import Questions
+from tkg_incremental.live.release_model import is_finite, write_model
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.timelines import make_timeline, whole_timeline
@@ -78,7 +78,7 @@ def measure_first(
     kept = Questions(sample, graph.folder.store, clock, model.static_entities).share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model))
     about = {"reason": "training", "facts": graph.folder.store.num_facts, "seconds": clock_time.perf_counter() - begin}
-    return write_candidate(graph.folder, model, None, report, calibration, clock.now, about), report
+    return write_model(graph.folder, model, None, report, calibration, clock.now, about), report
 
 
 def _calibrate(
@@ -92,7 +92,7 @@ def _calibrate(
     most = make_timeline(facts[~held_out], graph.folder.store, clock)
     train_whole(model, most, settings, settings.epochs, on_epoch)
     splits = {"train": facts[~held_out], "val": facts[held_out], "test": facts[:0]}
-    timeline = Timeline(splits, everything.num_entities, everything.num_relations, clock.axis)
+    timeline = Timeline(splits, everything.num_entities, everything.num_relations, clock)
     generator = make_generator(settings.seed, "calibration")
     train, val = (
         table.between(0, clock.num_steps - 1).sample(_CALIBRATION_FACTS, generator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -70,8 +70,7 @@ class GateReport:
         return not self.reasons
 
     def to_dict(self) -> dict[str, Any]:
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
 
 
 def judge(report: GateReport, settings: GateSettings) -> GateReport:
@@ -89,8 +88,7 @@ def judge(report: GateReport, settings: GateSettings) -> GateReport:
         reasons.append(f"outranked {report.outranked:.1%} of the ended facts (expected {settings.outranked:.0%})")
     if report.drift < settings.drift:
         reasons.append(f"nearest neighbours overlap by {report.drift:.1%} (expected at least {settings.drift:.0%})")
-    values = {f.name: getattr(report, f.name) for f in fields(report)}
-    return GateReport(**{**values, "reasons": tuple(reasons)})
+    return replace(report, reasons=tuple(reasons))
 
 
 @torch.no_grad()

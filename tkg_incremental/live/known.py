@@ -8,8 +8,9 @@ from torch import Tensor
 
 from tkg_incremental.answers.facts import Interval, mean_overlap
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.facts import FactTable, read_array
+from tkg_incremental.live.facts import facts_at, read_array
 from tkg_incremental.live.records import Fact
+from tkg_incremental.live.store import FactStore
 from tkg_incremental.ops.answers import Side
 
 # Facts of a relation that its usual number of answers is estimated from.
@@ -27,7 +28,7 @@ class StoreFacts:
         revision: The facts as they were recorded at a revision of the store; by default the present ones.
     """
 
-    def __init__(self, store: FactTable, clock: GraphClock, revision: int | None = None) -> None:
+    def __init__(self, store: FactStore, clock: GraphClock, revision: int | None = None) -> None:
         self._store, self._clock, self._revision = store, clock, revision
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
@@ -42,23 +43,15 @@ class StoreFacts:
         first = max(fact.valid_from, clock.origin) - clock.origin
         return Interval(first, None if end is None or end > clock.now else clock.step(end - 1))
 
-    def _answers(self, given: int, rel: int, side: Side, at: int | None = None) -> list[tuple[int, Fact]]:
-        """Entities on a side, with the facts."""
-        if side == "head":
-            return [(fact.head, fact) for fact in self._store.answers(None, rel, given, at, self._revision)]
-        return [(fact.tail, fact) for fact in self._store.answers(given, rel, None, at, self._revision)]
-
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
         return [self._interval(fact) for fact in self._store.intervals(head, rel, tail, self._revision)]
 
-    def known_answers(self, given: int, rel: int, side: Side, step: int) -> dict[int, Interval]:
-        found = self._answers(given, rel, side, self._clock.origin + step)
-        return {entity: self._interval(fact) for entity, fact in found}
-
-    def answers(self, given: int, rel: int, side: Side) -> dict[int, list[Interval]]:
-        found: dict[int, list[Interval]] = {}
-        for entity, fact in self._answers(given, rel, side):
-            found.setdefault(entity, []).append(self._interval(fact))
+    def answers(self, given: int, rel: int, side: Side, step: int | None = None) -> dict[int, list[Interval]]:
+        """As :meth:`KnownFacts.answers`, or of a single step alone, which reads no other facts."""
+        head, tail = (None, given) if side == "head" else (given, None)
+        at, found = None if step is None else self._clock.origin + step, dict[int, list[Interval]]()
+        for fact in self._store.answers(head, rel, tail, at, self._revision):
+            found.setdefault(fact.head if side == "head" else fact.tail, []).append(self._interval(fact))
         return found
 
     def is_closed(self, rel: int) -> bool:
@@ -72,7 +65,7 @@ class StoreFacts:
             if self._revision is None:
                 sql = f"SELECT entity FROM members WHERE rel = ? AND side = {int(side == 'tail')} ORDER BY entity"
             else:  # reads all facts
-                source = self._store.source(self._revision)
+                source = facts_at(self._revision)
                 sql = f"SELECT DISTINCT {side} FROM {source} WHERE rel = ? ORDER BY {side}"
             self._members[rel, side] = self._select(sql, rel).flatten()
         return self._members[rel, side]
@@ -104,7 +97,7 @@ class StoreFacts:
             source = f"members m CROSS JOIN facts f ON f.{side} = m.entity AND f.rel = m.rel"
             where = f"m.rel = ? AND m.side = {int(side == 'tail')}"
         else:
-            source, where = self._store.source(self._revision), "rel = ?"
+            source, where = facts_at(self._revision), "rel = ?"
         return self._select(f"SELECT {columns} FROM {source} WHERE {where} LIMIT {_SAMPLE}", rel, width=3)
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:

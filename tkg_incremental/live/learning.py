@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tkg_incremental.data import LazyQuads, Timeline
+from tkg_incremental.data.intervals import one_step_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.quads import ChangedFacts
-from tkg_incremental.live.step_sizes import InitialSums
 from tkg_incremental.loader import NegativeSampler
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoding import EncodedTerm
@@ -25,6 +25,9 @@ from tkg_incremental.strategies.terms import Losses
 from tkg_incremental.strategies.views import has_no_answer
 from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.settings import LearningSettings
+
+#: Initial sums of squared gradients of rows of a table, ``[n] → [n, 1]``.
+InitialSums = Callable[[str, Tensor], Tensor]
 
 # Graphs with more entities than this are trained with sampled negatives instead of all entities, in less time for as
 # many facts that rank first.
@@ -78,19 +81,11 @@ def train_whole(
         epochs: Number of epochs.
         on_epoch: Called after each epoch.
     """
-    time = timeline.num_steps - 1
     term = CrossEntropy(History(settings.visits), **_negatives(model, timeline, MAX_ONE_VS_ALL))
-    learner = _learner(model, timeline, time, [term], settings.learning, None, derive_seed(settings.seed, "train", 0))
+    learner = _learner(model, timeline, [term], settings.learning, None, derive_seed(settings.seed, "train", 0))
     for _ in range(epochs if learner.loader.num_quads else 0):
         learner.run_epoch()
         on_epoch()
-
-
-class Round(NamedTuple):
-    """How good a model is after a round of an update, and whether the round was the last."""
-
-    value: float
-    is_last: bool
 
 
 def train_update(
@@ -100,7 +95,7 @@ def train_update(
     replay: Tensor,
     settings: LiveSettings,
     seed: int,
-    judge: Callable[[], Round],
+    judge: Callable[[], tuple[float, bool]],
     initial_sums: InitialSums | None = None,
 ) -> dict[str, Tensor]:
     """Trains a model on what changed, on facts that hold, and on the past, and keeps the best round.
@@ -112,13 +107,13 @@ def train_update(
         replay: ``[n, 4]`` quads of the past.
         settings: How to learn.
         seed: Seed of the update.
-        judge: Called after each round.
+        judge: Called after each round: how good the model is, and whether the round is the last.
         initial_sums: How far rows may move, if the replayed quads are a sample of a graph with many more facts.
 
     Returns:
         For each table the rows that were moved.
     """
-    time, negatives = timeline.num_steps - 1, _negatives(model, timeline, MAX_ONE_VS_ALL_UPDATE)
+    negatives = _negatives(model, timeline, MAX_ONE_VS_ALL_UPDATE)
     changed, replay = ChangedFacts(*(_known(timeline, quads) for quads in changed)), _known(timeline, replay)
     mixed = derive_seed(settings.seed, "update", seed)
     quads = quads_to_learn(timeline, changed, None if initial_sums is None else replay, settings, mixed)
@@ -129,14 +124,15 @@ def train_update(
         entities_only = initial_sums is not None
         terms.append(EndedFacts(view, 100, settings.unlikelihood, open_only=False, entities_only=entities_only))
     pool = None if negatives["negatives"] == "all" else POOL_SIZE
-    rounds: list[Round] = []
+    is_last = False
 
     def validate() -> float:
-        rounds.append(judge())
-        return rounds[-1].value
+        nonlocal is_last
+        value, is_last = judge()
+        return value
 
-    learner = _learner(model, timeline, time, terms, settings.update_learning, pool, mixed, validate, initial_sums)
-    while not (learner.is_finished or (rounds and rounds[-1].is_last)):
+    learner = _learner(model, timeline, terms, settings.update_learning, pool, mixed, validate, initial_sums)
+    while not (learner.is_finished or is_last):
         learner.run_epoch()
     learner.finish()
     assert not isinstance(learner.optimizer, torch.optim.Adam)
@@ -167,17 +163,12 @@ def quads_to_learn(
         # Every fact at new steps in each epoch: short facts, such as terms of office, are not lost among long ones.
         past = everything, max(2, 2 * settings.replay // max(1, len(everything)))
     else:
-        past = _as_facts(replay), 1
+        past = one_step_facts(replay), 1
     # More often than the others: until they are learnt, an update goes on and visits all others again.
-    added = _as_facts(changed.added.repeat(2 * settings.repeats, 1))
-    parts = [(added, 1), (_as_facts(current), 1), (torch.cat([former, last]), settings.repeats), past]
+    added = one_step_facts(changed.added.repeat(2 * settings.repeats, 1))
+    parts = [(added, 1), (one_step_facts(current), 1), (torch.cat([former, last]), settings.repeats), past]
     counts = [(facts[:, LAST] - facts[:, FIRST] + 1).clamp(max=visits) for facts, visits in parts]
     return LazyQuads(torch.cat([facts for facts, _ in parts]), torch.cat(counts))
-
-
-def _as_facts(quads: Tensor) -> Tensor:
-    """Quads as facts of one step, ``[n, 4] → [n, 5]``."""
-    return torch.cat([quads, quads[:, TIME:]], 1)
 
 
 def _known(timeline: Timeline, quads: Tensor) -> Tensor:
@@ -208,7 +199,6 @@ def _negatives(model: TKGModel, timeline: Timeline, one_vs_all: int) -> dict[str
 def _learner(
     model: TKGModel,
     timeline: Timeline,
-    time: int,
     terms: Sequence[Term],
     learning: LearningSettings,
     pool: int | None,
@@ -216,11 +206,11 @@ def _learner(
     validate: Callable[[], float] = lambda: math.nan,
     initial_sums: InitialSums | None = None,
 ) -> StepLearner:
+    time = timeline.num_steps - 1
     # A question about the past ranks entities that appeared later, too, so they must be learnt as wrong answers.
     timeline = timeline.with_known_until(time)
     sampler = NegativeSampler.with_pool(timeline, time, pool, seed)
     generator = make_generator(seed, "batches", device=model.device)
     strategy = Strategy(terms, "live")
-    return StepLearner(
-        model, timeline, time, strategy, learning, sampler, generator, validate, initial_sums=initial_sums
-    )
+    parts = strategy, learning, sampler, generator, validate
+    return StepLearner(model, timeline, time, *parts, initial_sums=initial_sums)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live.changes import ChangeSet
+from tkg_incremental.live.changes import ChangeSet, reject
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.importing import read_named_facts
 from tkg_incremental.live.reading import date_parser
-from tkg_incremental.live.records import Change, Rejection
+from tkg_incremental.live.records import Change
 from tkg_incremental.live.store import FactStore
 
 Rows = Iterable[tuple[Any, ...]]
@@ -84,7 +84,7 @@ def validate_changes(
     limit = _limit(clock, now)
     far = [change for change in found if change.at is not None and change.at > limit]
     reason = f"the date is far after the last step, {show(clock.now)}"
-    rejected = [Rejection(c.line, f"{c.op}, {c.head}, {c.rel}, {c.tail}, {show(c.at or 0)}", reason) for c in far]
+    rejected = [reject(change, reason, show) for change in far]
     near = [change for change in found if change.at is None or change.at <= limit]
     return ChangeSet(near, [*found.rejected, *rejected]).validate(store, show)
 

@@ -134,9 +134,7 @@ def hold(quads: Tensor, store: FactStore, clock: GraphClock) -> Tensor:
     """``[n]`` which facts hold at the step of their quad."""
     found = []
     for head, rel, tail, step in quads.tolist():
-        at = clock.origin + step
-        intervals = store.intervals(head, rel, tail)
-        found.append(any(i.valid_from <= at and (i.valid_to is None or at < i.valid_to) for i in intervals))
+        found.append(any(fact.holds(clock.origin + step) for fact in store.intervals(head, rel, tail)))
     return torch.tensor(found, dtype=torch.bool)
 
 
@@ -147,7 +145,5 @@ def some_quads(quads: Tensor, size: int, seed: int) -> Tensor:
 
 def first_of_each(quads: Tensor) -> Tensor:
     """The first quad of each triple."""
-    seen: dict[tuple[int, ...], int] = {}
-    for i, quad in enumerate(quads.tolist()):
-        seen.setdefault(tuple(quad[:3]), i)
-    return quads[sorted(seen.values())]
+    places = np.unique(quads[:, :3].numpy(), axis=0, return_index=True)[1]
+    return quads[np.sort(places)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,29 +18,10 @@ from tkg_incremental.ops.answers import REL, SIDES, TIME, Side, query_columns
 MAX_CANDIDATES, MAX_SCORES = 2_000, 4_000_000
 
 
-class _Group(NamedTuple):
-    """Quads of one relation, and of one step if the vectors of entities depend on time, with the candidates of a side.
-
-    Args:
-        rows: ``[n]`` which quads.
-        candidates: ``[c]`` ascending.
-        own: ``[n]`` place of each quad's answer.
-        known: Places of known answers as pairs ``[2, m]`` of quad and candidate.
-    """
-
-    rows: Tensor
-    candidates: Tensor
-    own: Tensor
-    known: Tensor
-
-
-class _Scores(NamedTuple):
-    """Some quads of a group, the scores ``[n, c]`` of its candidates, its own places and which are known."""
-
-    rows: Tensor
-    scores: Tensor
-    own: Tensor
-    known: Tensor
+# Quads of one relation, and of one step if the vectors of entities depend on time: which ``[n]``, the candidates of a
+# side ``[c]``, ascending, the place of each quad's answer ``[n]``, and those of known answers as pairs ``[2, m]`` of
+# quad and candidate.
+_Group = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 class Questions:
@@ -70,16 +50,18 @@ class Questions:
         return len(self.quads)
 
     @torch.no_grad()
-    def _scores(self, model: TKGModel, side: Side) -> Iterator[_Scores]:
+    def _scores(self, model: TKGModel, side: Side) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Some quads of a group ``[n]``, the scores ``[n, c]`` of its candidates, the places of the quads' own answers
+        ``[n]``, and which candidates are known answers ``[n, c]``."""
         model.eval()
-        for group in self._groups[side]:
-            quads = self.quads[group.rows]
-            vectors = model.candidate_vectors(group.candidates.to(model.device), int(quads[0, TIME]))
-            is_known = torch.zeros(len(quads), len(group.candidates), dtype=torch.bool)
-            is_known[group.known[0], group.known[1]] = True
-            for part in torch.arange(len(quads)).split(max(1, MAX_SCORES // len(group.candidates))):
+        for rows, candidates, own, known in self._groups[side]:
+            quads = self.quads[rows]
+            vectors = model.candidate_vectors(candidates.to(model.device), int(quads[0, TIME]))
+            is_known = torch.zeros(len(quads), len(candidates), dtype=torch.bool)
+            is_known[known[0], known[1]] = True
+            for part in torch.arange(len(quads)).split(max(1, MAX_SCORES // len(candidates))):
                 scores = model.score_all(quads[part].to(model.device), side, vectors).cpu()
-                yield _Scores(group.rows[part], scores, group.own[part], is_known[part])
+                yield rows[part], scores, own[part], is_known[part]
 
     def ranks(self, model: TKGModel) -> Tensor:
         """Ranks of both answers without other known answers, ``[2n]``, tail queries first."""
@@ -116,10 +98,10 @@ class Questions:
 def _make_group(rows: Tensor, quads: Tensor, rel: int, side: Side, store: FactStore, clock: GraphClock) -> _Group:
     given, answer = query_columns(side)
     some, facts = quads[rows], StoreFacts(store, clock)
-    known = [list(facts.known_answers(entity, rel, side, at)) for entity, at in some[:, [given, TIME]].tolist()]
+    known = [list(facts.answers(entity, rel, side, step)) for entity, step in some[:, [given, TIME]].tolist()]
     entities = torch.tensor([entity for answers in known for entity in answers], dtype=torch.long)
     quad_of = torch.arange(len(rows)).repeat_interleave(torch.tensor([len(answers) for answers in known]))
     members = facts.some_members(rel, side, MAX_CANDIDATES)
     candidates = torch.unique(torch.cat([members, entities, some[:, answer]]))
     own = torch.searchsorted(candidates, some[:, answer].contiguous())
-    return _Group(rows, candidates, own, torch.stack([quad_of, torch.searchsorted(candidates, entities)]))
+    return rows, candidates, own, torch.stack([quad_of, torch.searchsorted(candidates, entities)])

@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
 from tkg_incremental.live.gate import GateReport
-from tkg_incremental.live.learning import Round, train_update
-from tkg_incremental.live.loading import load_grown, load_model
+from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.quads import ChangedFacts, facts_of_entities, older_facts, replay_quads, some_quads
 from tkg_incremental.live.questions import Questions
+from tkg_incremental.live.release_model import changed_rows, is_finite, load_grown, load_model, write_model
 from tkg_incremental.live.serving import ServedGraph
-from tkg_incremental.live.step_sizes import InitialSums
+from tkg_incremental.live.step_sizes import sums_by_facts
 from tkg_incremental.live.timelines import update_timeline
 from tkg_incremental.seeding import make_generator
 
@@ -41,20 +40,18 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     """Learns the facts of entities again, after an erasure, and releases the result. What is pending stays so."""
     store, clock, settings = graph.folder.store, graph.clock, graph.settings
     changed = ChangedFacts(facts_of_entities(entities, store, clock), *torch.empty(2, 0, 4, dtype=torch.long))
-    # Names of pending changes have ids already.
-    growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = load_grown(graph, clock.num_steps, growth)
+    model, sizes = load_grown(graph, clock.num_steps)
     rng, initial_sums = np.random.default_rng(settings.seed), None
     replay = replay_quads(store, clock, settings.replay, rng)
     if not settings.visits_every_fact(store.num_facts):
-        initial_sums = InitialSums(model, sizes, entities, store)
+        initial_sums = sums_by_facts(model, sizes, entities, store)
     static = model.static_entities
     added = Questions(some_quads(changed.added, graph.gate.sample, settings.seed), store, clock, static)
     older = Questions(older_facts(store, clock, graph.gate.sample, settings.seed), store, clock, static)
 
-    def judge_round() -> Round:
+    def judge_round() -> tuple[float, bool]:
         learned = added.share_first(model) if len(added) else 1.0
-        return Round(learned, learned >= _LEARNED)
+        return learned, learned >= _LEARNED
 
     timeline = update_timeline(store, clock, changed, replay)
     moved = train_update(model, timeline, changed, replay, settings, 0, judge_round, initial_sums)
@@ -62,5 +59,5 @@ def relearn(graph: ServedGraph, entities: Iterable[int]) -> None:
     kept = older.share_first(model)
     report = GateReport(math.nan, kept, kept, math.nan, math.nan, is_finite(model, rows))
     about = {"reason": "erasure", "facts": store.num_facts}
-    number = write_candidate(graph.folder, model, rows, report, graph.calibration, clock.now, about, updates=())
+    number = write_model(graph.folder, model, rows, report, graph.calibration, clock.now, about, updates=())
     graph.folder.release(number)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from tkg_incremental.live.facts import COLUMNS, FactTable
+from tkg_incremental.live.facts import COLUMNS
 from tkg_incremental.live.records import OPEN, Change, Fact
 from tkg_incremental.live.schema import StoreError
+
+if TYPE_CHECKING:
+    from tkg_incremental.live.store import FactStore
 
 Show = Callable[[int], str]
 
 
-def get_number(store: FactTable, key: str) -> int | None:
+def get_number(store: FactStore, key: str) -> int | None:
     """An integer that the store keeps about itself."""
     row = store.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     if row is None or row[0] is None or type(row[0]) is int:
@@ -24,12 +28,12 @@ def get_number(store: FactTable, key: str) -> int | None:
     raise StoreError(f"the fact store is damaged: expected an integer as {key} (got {row[0]!r})")
 
 
-def set_value(store: FactTable, key: str, value: object) -> None:
+def set_value(store: FactStore, key: str, value: object) -> None:
     """Sets what the store keeps about itself."""
     store.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
-def begin_revision(store: FactTable, reason: str) -> int:
+def begin_revision(store: FactStore, reason: str) -> int:
     """Starts a revision for a reason such as ``"release 3"`` and returns its number."""
     sql = "SELECT coalesce(max(number), 0) + 1, coalesce(max(recorded_at), 0) FROM revisions"
     number, last = store.connection.execute(sql).fetchone()
@@ -41,7 +45,7 @@ def begin_revision(store: FactTable, reason: str) -> int:
     return int(number)
 
 
-def restore(store: FactTable, revision: int, reason: str) -> None:
+def restore(store: FactStore, revision: int, reason: str) -> None:
     """Makes a new revision with the facts of an earlier one. The cost follows what has changed since."""
     new = begin_revision(store, reason)
     run = store.connection.execute
@@ -52,7 +56,7 @@ def restore(store: FactTable, revision: int, reason: str) -> None:
         _insert(store, new, Fact(*row))
 
 
-def _insert(store: FactTable, revision: int, fact: Fact) -> None:
+def _insert(store: FactStore, revision: int, fact: Fact) -> None:
     store.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?)", (*fact, revision))
     sql = "INSERT INTO members VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET facts = facts + 1"
     store.connection.executemany(sql, [(fact.rel, 0, fact.head), (fact.rel, 1, fact.tail)])
@@ -61,7 +65,7 @@ def _insert(store: FactTable, revision: int, fact: Fact) -> None:
         set_value(store, "first", fact.valid_from)
 
 
-def _remove(store: FactTable, revision: int, fact: Fact) -> None:
+def _remove(store: FactStore, revision: int, fact: Fact) -> None:
     # A row that this very revision made was never the state of one: it leaves no version.
     store.connection.execute(
         f"INSERT INTO versions SELECT {COLUMNS}, since, ? FROM facts WHERE id = ? AND since < ?",
@@ -74,7 +78,7 @@ def _remove(store: FactTable, revision: int, fact: Fact) -> None:
     store.connection.executemany(f"DELETE FROM members {where} AND facts <= 0", sides)
 
 
-def apply_change(store: FactTable, revision: int, change: Change, show: Show = str) -> str | None:
+def apply_change(store: FactStore, revision: int, change: Change, show: Show = str) -> str | None:
     """Applies one change with names to the revision that is being made, and returns why it does not fit, or ``None``.
     Names of an addition get ids; ``show`` formats instants."""
     parts = ((store.relations, change.rel), (store.entities, change.head), (store.entities, change.tail))
@@ -89,7 +93,7 @@ def apply_change(store: FactTable, revision: int, change: Change, show: Show = s
 
 
 def apply_ids(
-    store: FactTable,
+    store: FactStore,
     revision: int,
     op: str,
     head: int,
@@ -123,7 +127,7 @@ def apply_ids(
     return f"it does not hold at {show(at)}"
 
 
-def _add(store: FactTable, revision: int, facts: list[Fact], new: Fact, show: Show) -> str | None:
+def _add(store: FactStore, revision: int, facts: list[Fact], new: Fact, show: Show) -> str | None:
     if new.valid_to is not None and new.valid_to <= new.valid_from:
         return f"the end is before its beginning at {show(new.valid_from)}"
     for fact in facts:

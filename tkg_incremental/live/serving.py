@@ -13,15 +13,14 @@ from torch import Tensor
 from tkg_incremental.answers import Answer, AnswerEngine, Answers, KnownFacts, TimelinePoint
 from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.data.units import format_instant
-from tkg_incremental.live.candidates import model_sizes
 from tkg_incremental.live.clock import GraphClock, recorded_instant
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.loading import load_calibration, load_model
 from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.release_model import load_calibration, load_model, model_sizes
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 
@@ -63,6 +62,8 @@ class ServedGraph:
         first = graph.get("first") if isinstance(graph, dict) else graph
         if type(first) is not int:
             raise ValueError(f"first in [graph] must be an integer (got {first!r})")
+        if abs(first) >= 2**61:
+            raise ValueError(f"first in [graph] must have at most 61 bits (got {first})")
         if graph.get("unit", unit) != unit:
             raise ValueError(f"unit in [graph] must be {unit!r}, as in the fact store (got {graph['unit']!r})")
         learning = tables.get("learning"), tables.get("model_options")
@@ -150,7 +151,7 @@ class ServedGraph:
     def pending_clock(self) -> GraphClock:
         """The time axis, up to the last pending update."""
         clock = self.clock
-        return replace(clock, now=max([clock.now, *(update.clock for update in self.folder.store.updates("pending"))]))
+        return clock.until(max([clock.now, *(update.clock for update in self.folder.store.updates("pending"))]))
 
     @property
     def engine(self) -> AnswerEngine:
@@ -172,7 +173,7 @@ class ServedGraph:
         if is_past:
             self.folder.check_present(number)
         if is_past not in self._served or self._served[is_past][0] != key:
-            clock = replace(self.clock, now=self.folder.releases.manifest(number).clock)
+            clock = self.clock.until(self.folder.releases.manifest(number).clock)
             facts = StoreFacts(store, clock, revision)
             engine = self.make_engine(load_model(self, number), clock, load_calibration(self.folder, number), facts)
             self._served[is_past] = key, engine

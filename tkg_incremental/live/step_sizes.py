@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -10,8 +10,12 @@ from torch import Tensor
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.models.base import TKGModel
 
+_COUNT = "SELECT (SELECT count(*) FROM facts WHERE head = ?) + (SELECT count(*) FROM facts WHERE tail = ?)"
 
-class InitialSums:
+
+def sums_by_facts(
+    model: TKGModel, learnt: dict[str, int], entities: Iterable[int], store: FactStore, unit: float = 1e-5
+) -> Callable[[str, Tensor], Tensor]:
     """Initial sums of squared gradients of Adagrad, for graphs with more facts than an update visits.
 
     Each fact that depends on a row counts as one squared gradient, so that a row moves less the more facts would be
@@ -25,28 +29,22 @@ class InitialSums:
         entities: The entities that changes are about.
         store: The facts.
         unit: The squared gradient of a fact.
+
+    Returns:
+        A function that gives the sums of rows of a table, ``[n] → [n, 1]``.
     """
+    shared, by_entity = unit * store.num_facts, torch.full((model.sizes["entity"], 1), torch.inf)
+    by_entity[learnt["entity"] :] = 0.0
+    for entity in entities:
+        if entity < learnt["entity"]:
+            (count,) = store.connection.execute(_COUNT, (entity, entity)).fetchone()
+            by_entity[entity] = unit * count
 
-    def __init__(
-        self, model: TKGModel, learnt: dict[str, int], entities: Iterable[int], store: FactStore, unit: float = 1e-5
-    ) -> None:
-        self._axes, self._learnt = model.axes, learnt
-        self._shared = unit * store.num_facts
-        self._entities = torch.full((model.sizes["entity"], 1), torch.inf)
-        self._entities[learnt["entity"] :] = 0.0
-        for entity in entities:
-            if entity < learnt["entity"]:
-                self._entities[entity] = unit * _count_facts(store, entity)
-
-    def __call__(self, name: str, rows: Tensor) -> Tensor:
-        """The sums of rows of a table, ``[n] → [n, 1]``."""
-        axis = self._axes[name]
+    def sums(name: str, rows: Tensor) -> Tensor:
+        axis = model.axes[name]
         if axis == "entity":
-            return self._entities[rows]
-        old, new = (self._shared, 0.0) if axis == "relation" else (torch.inf, self._shared)
-        return torch.where(rows < self._learnt[axis], old, new)[:, None]
+            return by_entity[rows]
+        old, new = (shared, 0.0) if axis == "relation" else (torch.inf, shared)
+        return torch.where(rows < learnt[axis], old, new)[:, None]
 
-
-def _count_facts(store: FactStore, entity: int) -> int:
-    sql = "SELECT (SELECT count(*) FROM facts WHERE head = ?) + (SELECT count(*) FROM facts WHERE tail = ?)"
-    return int(store.connection.execute(sql, (entity, entity)).fetchone()[0])
+    return sums

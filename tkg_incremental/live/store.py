@@ -11,9 +11,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkg_incremental.live.facts import FactTable
+import numpy as np
+
+from tkg_incremental.live.facts import CLOSED_COLUMNS, COLUMNS, Ints, facts_at, read_array, read_fact
 from tkg_incremental.live.manifest import Release
-from tkg_incremental.live.records import Change, Update
+from tkg_incremental.live.names import Names
+from tkg_incremental.live.records import Change, Fact, Update
 from tkg_incremental.live.revisions import apply_ids, begin_revision, get_number, restore, set_value
 from tkg_incremental.live.schema import StoreError, connect, create_tables
 
@@ -42,11 +45,13 @@ FROM releases ORDER BY number
 """
 
 
-class FactStore(FactTable):
+class FactStore:
     """Facts with valid time (when they hold) and recorded time (when the graph knew of them).
 
     Instants of valid time are integers in the unit of the graph; intervals are half-open. Each commit makes a new
-    *revision*, and earlier revisions can be read. Ids never change. A store belongs to the thread that opened it.
+    *revision*, and earlier revisions can be read: look-ups take a ``revision``, by default the present one, and
+    :meth:`state_at` gives that of a recorded instant. The cost of a look-up follows the answer and not the number of
+    facts. Ids never change. A store belongs to the thread that opened it.
 
     Args:
         path: The SQLite file.
@@ -56,7 +61,8 @@ class FactStore(FactTable):
         self.path = Path(path)
         if not self.path.is_file():
             raise StoreError(f"there is no fact store '{self.path}'")
-        super().__init__(connect(self.path))
+        self.connection = connect(self.path)
+        self.entities, self.relations = Names(self.connection, "entity"), Names(self.connection, "relation")
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], unit: str) -> FactStore:
@@ -97,6 +103,83 @@ class FactStore(FactTable):
     def release(self) -> int | None:
         """The release that the facts belong to; ``None`` before the first one."""
         return get_number(self, "release")
+
+    @property
+    def num_entities(self) -> int:
+        """Number of entity ids, those of erased entities included."""
+        return len(self.entities)
+
+    @property
+    def num_relations(self) -> int:
+        """Number of relation ids."""
+        return len(self.relations)
+
+    @property
+    def num_facts(self) -> int:
+        """Number of facts (intervals)."""
+        counted = self.connection.execute("SELECT value FROM meta WHERE key = 'facts'").fetchone()
+        # A store of an earlier version keeps no count.
+        return int((counted or self.connection.execute("SELECT count(*) FROM facts").fetchone())[0])
+
+    def _facts(self, where: str, values: tuple[int, ...], revision: int | None) -> Iterator[Fact]:
+        rows = self.connection.execute(f"SELECT {COLUMNS} FROM {facts_at(revision)} WHERE {where}", values)
+        return map(read_fact, rows)
+
+    def answers(
+        self,
+        head: int | None,
+        rel: int,
+        tail: int | None,
+        at: int | None = None,
+        revision: int | None = None,
+        limit: int = -1,
+    ) -> list[Fact]:
+        """Known facts that match a question, by id.
+
+        Args:
+            head: Entity id, or ``None`` if it is asked for.
+            rel: Relation id.
+            tail: Entity id, or ``None`` if it is asked for.
+            at: Only facts that hold at this instant; ``None`` for all intervals.
+            revision: The revision to look at.
+            limit: Maximum number of facts; -1 for all.
+        """
+        if head is None and tail is None:
+            raise ValueError("one of head and tail must be given (got None for both)")
+        conditions, values = ["rel = ?"], [rel]
+        for side, entity in (("head", head), ("tail", tail)):
+            if entity is not None:
+                conditions.append(f"{side} = ?")
+                values.append(entity)
+        if at is not None:
+            conditions.append("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)")
+            values += [at, at]
+        return sorted(self._facts(f"{' AND '.join(conditions)} LIMIT {int(limit)}", tuple(values), revision))
+
+    def intervals(self, head: int, rel: int, tail: int, revision: int | None = None) -> list[Fact]:
+        """The facts of a triple by their beginning. They are disjoint; one may begin where another ends."""
+        return sorted(self.answers(head, rel, tail, revision=revision), key=lambda fact: fact.valid_from)
+
+    def neighbours(self, entity: int, revision: int | None = None) -> list[Fact]:
+        """All facts of an entity, on either side."""
+        # Two look-ups by index: SQLite would not use both for an OR over a compound query.
+        found = {*self._facts("head = ?", (entity,), revision), *self._facts("tail = ?", (entity,), revision)}
+        return sorted(found)
+
+    def facts_of(self, entities: Iterable[int]) -> Ints:
+        """``[n, 6]`` the present facts of entities, on either side, by id; columns as of :meth:`facts_arrays`."""
+        asked = json.dumps(list(entities))
+        sides = (
+            f"SELECT {CLOSED_COLUMNS} FROM facts WHERE {side} IN (SELECT value FROM json_each(?))"
+            for side in ("head", "tail")
+        )
+        return read_array(self.connection.execute(" UNION ".join(sides) + " ORDER BY id", (asked, asked)), 6)
+
+    def facts_arrays(self, revision: int | None = None) -> Ints:
+        """``[6, n]`` id, head, rel, tail, valid_from and valid_to of all facts by id, with :data:`OPEN` for an open
+        end. Reads all facts: for training from the beginning, not for updates."""
+        sql = f"SELECT {CLOSED_COLUMNS} FROM {facts_at(revision)} ORDER BY id"
+        return np.ascontiguousarray(read_array(self.connection.execute(sql), 6).T)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tkg_incremental.storage import checksum
+
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -31,7 +33,7 @@ DTYPES = {
     "BOOL": torch.bool,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-ALIGNMENT, MAX_HEADER, CHUNK = 64, 1 << 24, 1 << 24
+ALIGNMENT, MAX_HEADER = 64, 1 << 24
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -58,11 +60,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
 
 def file_checksum(path: Path) -> str:
     """SHA-256 of a file."""
-    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while part := file.read(CHUNK):
-            digest.update(part)
-    return digest.hexdigest()
+        return checksum(file).hex()
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -25,7 +25,7 @@ def make_timeline(facts: Tensor, store: FactStore, clock: GraphClock) -> Timelin
     """A timeline of facts ``[F, 5]`` in steps."""
     nothing = torch.empty(0, 5, dtype=torch.long)
     sizes = max(1, store.num_entities), max(1, store.num_relations)
-    return Timeline({"train": facts, "val": nothing, "test": nothing}, *sizes, clock.axis)
+    return Timeline({"train": facts, "val": nothing, "test": nothing}, *sizes, clock)
 
 
 def partial_timeline(store: FactStore, clock: GraphClock, changed: ChangedFacts, replay: Tensor) -> Timeline:

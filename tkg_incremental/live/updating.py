@@ -12,23 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.candidates import changed_rows, is_finite, write_candidate
-from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.gate import GateReport, GateSettings, judge
 from tkg_incremental.live.gate_questions import GateQuestions
-from tkg_incremental.live.learning import Round, train_update
-from tkg_incremental.live.loading import load_grown
+from tkg_incremental.live.learning import train_update
 from tkg_incremental.live.proposals import count_changes
-from tkg_incremental.live.quads import (
-    ChangedFacts,
-    changed_facts,
-    expired_facts,
-    replay_of_entities,
-    replay_quads,
-)
+from tkg_incremental.live.quads import changed_facts, expired_facts, replay_of_entities, replay_quads
 from tkg_incremental.live.records import Change
+from tkg_incremental.live.release_model import changed_rows, is_finite, load_grown, write_model
 from tkg_incremental.live.serving import ServedGraph
-from tkg_incremental.live.step_sizes import InitialSums
+from tkg_incremental.live.step_sizes import sums_by_facts
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.live.timelines import update_timeline
 from tkg_incremental.ops.answers import HEAD, TAIL
@@ -52,24 +44,25 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     store, settings, gate = graph.folder.store, graph.settings, graph.gate
     before, clock, number = graph.clock, graph.pending_clock, len(store.releases())
     changes = [change for update in store.updates("pending") for change in store.changes(update.id)]
-    growth = make_generator(settings.seed, "growth", store.num_entities)
-    model, sizes = load_grown(graph, clock.num_steps, growth)
+    model, sizes = load_grown(graph, clock.num_steps)
     questions = GateQuestions(graph, model, sizes["entity"])
     with store.preview():
-        changed = _changed(changes, store, before, clock)
+        changed = changed_facts(changes, store, clock)
+        ended = torch.cat([changed.ended, expired_facts(store, before, clock)])
+        changed = changed._replace(ended=torch.unique(ended, dim=0) if len(ended) else ended)
         rng = np.random.default_rng(make_generator(settings.seed, "replay", number).initial_seed())
         replay, initial_sums = replay_quads(store, clock, settings.replay, rng), None
         if not settings.visits_every_fact(store.num_facts):
             entities = torch.unique(torch.cat(changed)[:, [HEAD, TAIL]]).tolist()
             half = settings.replay // 2
             replay = torch.cat([replay[:half], replay_of_entities(entities, store, clock, half, rng)])
-            initial_sums = InitialSums(model, sizes, entities, store)
+            initial_sums = sums_by_facts(model, sizes, entities, store)
         questions.look_up(changed, clock)
         reports: list[GateReport] = []
 
-        def judge_round() -> Round:
+        def judge_round() -> tuple[float, bool]:
             reports.append(questions.measure(model))
-            return Round(_value(reports[-1], gate), _is_over(reports, gate, initial_sums is not None))
+            return _value(reports[-1], gate), _is_over(reports, gate, initial_sums is not None)
 
         moved: dict[str, Tensor] = {}
         if len(torch.cat(changed)):
@@ -89,20 +82,13 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
         facts, new_entities = store.num_facts, store.num_entities - sizes["entity"]
     about = {"reason": "update", "facts": facts, "seconds": clock_time.perf_counter() - begin}
     about |= {"new_entities": new_entities, **count_changes(changes)}
-    candidate = write_candidate(graph.folder, model, rows, outcome, calibration, clock.now, about)
+    candidate = write_model(graph.folder, model, rows, outcome, calibration, clock.now, about)
     summary = {"gate": outcome, "new_entities": new_entities}
     if not outcome.passed and not (force and outcome.finite):
         graph.folder.releases.reject(candidate)
         return {"state": "refused", "release": graph.current, **summary}
     graph.folder.release(candidate)
     return {"state": "released", "release": candidate, **summary}
-
-
-def _changed(changes: Sequence[Change], store: FactStore, before: GraphClock, clock: GraphClock) -> ChangedFacts:
-    """Quads of the changes, and of facts that end because the clock moves past their end."""
-    changed = changed_facts(changes, store, clock)
-    ended = torch.cat([changed.ended, expired_facts(store, before, clock)])
-    return changed._replace(ended=torch.unique(ended, dim=0) if len(ended) else ended)
 
 
 def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:

@@ -80,7 +80,12 @@ class NegativeSampler:
         """
         if count < 1:
             raise ValueError(f"count must be at least 1 (got {count})")
-        return self._draw_shared(quads, count, generator) if shared else self._draw_own(quads, count, generator)
+        if not shared:
+            return self._draw_own(quads, count, generator)
+        steps, list_of_quad = torch.unique_consecutive(quads[:, TIME], return_inverse=True)
+        known = self.num_known[steps].clamp(min=1)
+        places = torch.empty(len(steps), count, dtype=torch.long, device=quads.device).random_(generator=generator)
+        return self.from_lists(quads, self.entities[places % known[:, None]], steps, list_of_quad)
 
     def draw_for_batch(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
         """One list of ``count`` distinct entities for all quads, of those that are known at the last of their times.
@@ -106,12 +111,6 @@ class NegativeSampler:
             # The first member of the pool is encoded at every step; any other entity may not be.
             entities.masked_fill_(mask, int(self.entities[0]))
         return Candidates(entities, quads[:, TIME].repeat(2), None, mask)
-
-    def _draw_shared(self, quads: Tensor, count: int, generator: torch.Generator) -> Candidates:
-        steps, list_of_quad = torch.unique_consecutive(quads[:, TIME], return_inverse=True)
-        known = self.num_known[steps].clamp(min=1)
-        places = torch.empty(len(steps), count, dtype=torch.long, device=quads.device).random_(generator=generator)
-        return self.from_lists(quads, self.entities[places % known[:, None]], steps, list_of_quad)
 
     def from_lists(
         self, quads: Tensor, lists: Tensor, time: Tensor, list_of_quad: Tensor, from_pool: bool = True

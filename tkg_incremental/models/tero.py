@@ -61,12 +61,8 @@ class TeRo(TKGModel):
         # One angle a step instead of one an entity and step: few sines, and they broadcast.
         vectors = self.rows("entity_vectors", order[: max(sizes)])
         angles = self.rows("angles", torch.tensor(steps, device=order.device))
-        parts = zip(angles, sizes, strict=True)
-        return torch.cat([_rotate(vectors[:size], angle) for angle, size in parts])
-
-
-def _rotate(vectors: Tensor, angles: Tensor) -> Tensor:
-    return _turn(vectors, angles.cos(), angles.sin())
+        parts = zip(sizes, angles.cos(), angles.sin(), strict=True)
+        return torch.cat([_turn(vectors[:size], cos, sin) for size, cos, sin in parts])
 
 
 def _turn(vectors: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -45,8 +45,8 @@ class AnswerIndex:
 
     def __init__(self, facts: Tensor, side: Side, num_entities: int, num_relations: int) -> None:
         self.side, self.num_entities, self.num_relations = side, num_entities, num_relations
-        answer = facts[:, query_columns(side)[1]]
-        key = self._entry_key(facts)
+        given, answer = (facts[:, column] for column in query_columns(side))
+        key = pack([given, facts[:, REL], answer], [num_entities, num_relations, num_entities])
         order = lexsort(key, facts[:, FIRST])
         #: ``[F]`` :meth:`query_key` × number of entities + answer, in the order of the index.
         self.key = key[order]
@@ -114,11 +114,6 @@ class AnswerIndex:
         moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in vars(self).items()}
         vars(twin).update(moved)
         return twin
-
-    def _entry_key(self, facts: Tensor) -> Tensor:
-        given, asked = query_columns(self.side)
-        sizes = [self.num_entities, self.num_relations, self.num_entities]
-        return pack([facts[:, given], facts[:, REL], facts[:, asked]], sizes)
 
     def query_key(self, quads: Tensor) -> Tensor:
         """The query of each quad, its given entity and relation, as one number, ``[B, 4] → [B]``."""

@@ -66,10 +66,9 @@ def _sampled_in_torch(query: Tensor, table: Tensor, index: Tensor, similarity: S
     if similarity == "dot" and index.size(1) >= len(table):
         # More draws than there are candidates: all scores are fewer.
         return all_scores(query, table, similarity).gather(1, index)
-    if query.device.type == "cpu" and similarity == "dot" and query.dtype in (torch.float, torch.double):
-        return _SampledDot.apply(query, table, index)
-    if query.device.type == "cpu" and similarity == "l1":
-        return _SampledL1.apply(query, table, index)
+    has_product = similarity == "dot" and query.dtype in (torch.float, torch.double)
+    if query.device.type == "cpu" and (has_product or similarity == "l1"):
+        return _SampledInTorch.apply(query, table, index.to(torch.int32), similarity)
     return compare(query.unsqueeze(1), F.embedding(index, table), similarity)
 
 
@@ -107,64 +106,54 @@ class _Sampled(torch.autograd.Function):
         return grad_table, grad_query, None, None
 
 
-class _SampledDot(torch.autograd.Function):
-    # A product of dense matrices at sampled places; the gathered [B, K, d] is never written. Forward is torch's
-    # sampled product; backward sums weighted rows, which is what a bag of embeddings does.
+class _SampledInTorch(torch.autograd.Function):
+    # Without the gathered vectors ``[B, K, d]``.
 
     @staticmethod
-    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor) -> Tensor:
-        index = index.to(torch.int32)
+    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor, similarity: Similarity) -> Tensor:
         ctx.save_for_backward(query, table, index)
-        rows, samples = index.shape
-        starts = torch.arange(0, rows * samples + 1, samples, dtype=torch.int32)
-        places = torch.sparse_csr_tensor(
-            starts,
-            index.reshape(-1),
-            query.new_zeros(rows * samples),  # added to the product, times zero: they must be numbers
-            (rows, len(table)),
-            check_invariants=False,
-        )
-        return torch.sparse.sampled_addmm(places, query, table.t(), beta=0.0).values().view(rows, samples)
+        ctx.similarity = similarity
+        scores = _sampled_products if similarity == "dot" else _sampled_distances
+        return scores(query, table, index)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, table, index = ctx.saved_tensors
-        samples = index.size(1)
-        grad_query = F.embedding_bag(index, table, per_sample_weights=grad.contiguous(), mode="sum")
-        order, first = _by_table_row(index, len(table))
-        grad_table = F.embedding_bag(
-            order // samples,
-            query,
-            first[:-1],
-            per_sample_weights=grad.reshape(-1).index_select(0, order),
-            mode="sum",
-        )
-        return grad_query, grad_table, None
+        gradients = _gradients_of_products if ctx.similarity == "dot" else _gradients_of_distances
+        return *gradients(query, table, index, grad), None, None
 
 
-class _SampledL1(torch.autograd.Function):
-    # Torch has no sampled distance, so the gathered vectors are written: a cache-full at a time.
-
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor) -> Tensor:
-        ctx.save_for_backward(query, table, index)
-        scores = query.new_empty(index.shape)
-        for part, difference in _differences(query, table, index):
-            torch.sum(difference.abs_(), dim=-1, out=scores[part])
-        return scores.neg_()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, table, index = ctx.saved_tensors
-        grad_query = torch.empty_like(query)
-        for part, difference in _differences(query, table, index):
-            torch.sum(difference.sign_().mul_(grad[part].unsqueeze(-1)), dim=1, out=grad_query[part])
-        return grad_query, _l1_table_gradient(query, table, index, grad), None
+def _sampled_products(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+    """Torch's product of dense matrices at sampled places."""
+    rows, samples = index.shape
+    starts = torch.arange(0, rows * samples + 1, samples, dtype=torch.int32)
+    # The values are added to the product, times zero: they must be numbers.
+    values, size = query.new_zeros(rows * samples), (rows, len(table))
+    places = torch.sparse_csr_tensor(starts, index.reshape(-1), values, size, check_invariants=False)
+    return torch.sparse.sampled_addmm(places, query, table.t(), beta=0.0).values().view(rows, samples)
 
 
-def _l1_table_gradient(query: Tensor, table: Tensor, index: Tensor, grad: Tensor) -> Tensor:
+def _gradients_of_products(query: Tensor, table: Tensor, index: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of query and table: sums of weighted rows, which is what a bag of embeddings does."""
+    grad_query = F.embedding_bag(index, table, per_sample_weights=grad.contiguous(), mode="sum")
+    order, first = _by_table_row(index, len(table))
+    weights, owner = grad.reshape(-1).index_select(0, order), order // index.size(1)
+    return grad_query, F.embedding_bag(owner, query, first[:-1], per_sample_weights=weights, mode="sum")
+
+
+def _sampled_distances(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+    """Torch has no sampled distance, so the gathered vectors are written: a cache-full at a time."""
+    scores = query.new_empty(index.shape)
+    for part, difference in _differences(query, table, index):
+        torch.sum(difference.abs_(), dim=-1, out=scores[part])
+    return scores.neg_()
+
+
+def _gradients_of_distances(query: Tensor, table: Tensor, index: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    grad_query = torch.empty_like(query)
+    for part, difference in _differences(query, table, index):
+        torch.sum(difference.sign_().mul_(grad[part].unsqueeze(-1)), dim=1, out=grad_query[part])
     # The differences are taken a second time, in the order of the table's rows: each row is then a bag of them, which
     # is several times cheaper than to add every difference to its row.
     order, first = _by_table_row(index, len(table))
@@ -180,14 +169,14 @@ def _l1_table_gradient(query: Tensor, table: Tensor, index: Tensor, grad: Tensor
         grad_table[begin:end] = F.embedding_bag(
             torch.arange(high - low), signs, first[begin:end] - low, per_sample_weights=weights[low:high], mode="sum"
         )
-    return grad_table
+    return grad_query, grad_table
 
 
 def _by_table_row(index: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     """The order that sorts a sample by table row, and where in it each row begins, ``[rows + 1]``."""
     flat = index.reshape(-1)
     counts = torch.bincount(flat, minlength=rows)
-    return flat.to(torch.int32).argsort(), F.pad(counts.cumsum(0), (1, 0))
+    return flat.argsort(), F.pad(counts.cumsum(0), (1, 0))
 
 
 def _differences(query: Tensor, table: Tensor, index: Tensor) -> Any:

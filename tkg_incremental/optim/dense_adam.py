@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,11 +47,7 @@ class DenseAdam(PlainOptimizer, torch.optim.Adam):
         """For each table the rows that the last update moved; :obj:`None` for all."""
         return dict.fromkeys(self._tables)
 
-    def step(self, closure: Any = None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def _step(self) -> None:
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
         for parameter in parameters:
             if parameter.grad is None:  # weight decay reaches every table, also one that no term used
@@ -66,8 +61,7 @@ class DenseAdam(PlainOptimizer, torch.optim.Adam):
         if native.takes(*parameters) and all(parameter.grad.is_contiguous() for parameter in parameters):
             self._move()
         else:
-            super().step()
-        return loss
+            torch.optim.Adam.step(self)
 
     @torch.no_grad()
     def _add_anchor_gradient(self) -> None:

@@ -69,17 +69,11 @@ class RowOptimizer(PlainOptimizer):
         self.touched: dict[str, Tensor] = {}
 
     def _new_state(self, table: Tensor) -> dict[str, Growing]:
-        widths = {"step": 1}
-        return {
-            name: Growing(table.detach().new_zeros(0, widths.get(name, table.size(1)))) for name in self.state_names
-        }
+        widths = {name: 1 if name == "step" else table.size(1) for name in self.state_names}
+        return {name: Growing(table.detach().new_zeros(0, width)) for name, width in widths.items()}
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def _step(self) -> None:
         moves = []
         for name, table in self._tables.items():
             if table.grad is not None:
@@ -91,25 +85,25 @@ class RowOptimizer(PlainOptimizer):
                 moves.append((name, index, slots, gradient))
         self.touched = {name: index for name, index, *_ in moves}
         if not moves:
-            return loss
+            return
         scale = torch.ones((), device=moves[0][3].device)
         if self.max_norm is not None:
             norm = self._norm({name: gradient for name, *_, gradient in moves})
             scale = (self.max_norm / (norm + 1e-6)).clamp(max=1.0)
         for name, index, slots, gradient in moves:
-            self._update(self._tables[name], index, slots, gradient, scale, self._state[name])
-        return loss
+            self._move_rows(name, index, slots, gradient, scale)
 
-    def _update(
-        self,
-        table: Tensor,
-        index: Tensor,
-        slots: Tensor | slice,
-        gradient: Tensor,
-        scale: Tensor,
-        state: dict[str, Growing],
-    ) -> None:
-        """Moves rows against their gradient ``[n, d]`` times ``scale``."""
+    def _move_rows(self, name: str, index: Tensor, slots: Tensor | slice, gradient: Tensor, scale: Tensor) -> None:
+        """Moves rows of a table against their gradient ``[n, d]`` times ``scale``."""
+        table, decay = self._tables[name], self.param_groups[0].get("weight_decay", 0.0)
+        value, gradient = table.index_select(0, index), gradient.mul_(scale)
+        if decay:
+            gradient.add_(value, alpha=decay)
+        self._move(value, gradient, slots, self._state[name])
+        table.index_copy_(0, index, value)
+
+    def _move(self, value: Tensor, gradient: Tensor, slots: Tensor | slice, state: dict[str, Growing]) -> None:
+        """Moves the values ``[n, d]`` of rows against their gradient in place, and updates their state."""
         raise NotImplementedError
 
     def _read(self, name: str, gradient: Tensor) -> tuple[Tensor, Tensor | slice, Tensor]:
@@ -194,34 +188,26 @@ class RowAdam(RowOptimizer):
     ) -> None:
         super().__init__(tables, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}, **options)
 
-    def _update(
-        self,
-        table: Tensor,
-        index: Tensor,
-        slots: Tensor | slice,
-        gradient: Tensor,
-        scale: Tensor,
-        state: dict[str, Growing],
-    ) -> None:
-        group = self.param_groups[0]
-        lr, (beta1, beta2), eps, decay = group["lr"], group["betas"], group["eps"], group["weight_decay"]
-        counts, means, squares = (state[name] for name in self.state_names)
-        if native.takes(table, index, gradient):
-            settings = torch.tensor([lr, beta1, beta2, eps, decay, float(scale)])
-            states = counts.values, means.values, squares.values
-            where = None if isinstance(slots, slice) else slots
-            native.call("move_rows", table, index, where, gradient.contiguous(), *states, settings, *gradient.shape)
+    def _move_rows(self, name: str, index: Tensor, slots: Tensor | slice, gradient: Tensor, scale: Tensor) -> None:
+        table, group = self._tables[name], self.param_groups[0]
+        if not native.takes(table, index, gradient):
+            super()._move_rows(name, index, slots, gradient, scale)
             return
-        value, gradient = table.index_select(0, index), gradient.mul_(scale)
-        if decay:
-            gradient.add_(value, alpha=decay)
+        settings = torch.tensor([group["lr"], *group["betas"], group["eps"], group["weight_decay"], float(scale)])
+        states = (self._state[name][key].values for key in self.state_names)
+        where = None if isinstance(slots, slice) else slots
+        native.call("move_rows", table, index, where, gradient.contiguous(), *states, settings, *gradient.shape)
+
+    def _move(self, value: Tensor, gradient: Tensor, slots: Tensor | slice, state: dict[str, Growing]) -> None:
+        group = self.param_groups[0]
+        beta1, beta2 = group["betas"]
+        counts, means, squares = (state[name] for name in self.state_names)
         counts[slots] = count = counts[slots].add_(1)
         means[slots] = mean = means[slots].lerp_(gradient, 1 - beta1)
         squares[slots] = square = squares[slots].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         # value − lr · m̂ / (√v̂ + ε), with the bias corrections of each row.
-        denominator = (square / (1 - torch.pow(beta2, count))).sqrt_().add_(eps)
-        value.addcdiv_(mean / (1 - torch.pow(beta1, count)), denominator, value=-lr)
-        table.index_copy_(0, index, value)
+        denominator = (square / (1 - torch.pow(beta2, count))).sqrt_().add_(group["eps"])
+        value.addcdiv_(mean / (1 - torch.pow(beta1, count)), denominator, value=-group["lr"])
 
 
 class RowAdagrad(RowOptimizer):
@@ -264,21 +250,8 @@ class RowAdagrad(RowOptimizer):
                 -1, self._tables[name].size(1)
             )
 
-    def _update(
-        self,
-        table: Tensor,
-        index: Tensor,
-        slots: Tensor | slice,
-        gradient: Tensor,
-        scale: Tensor,
-        state: dict[str, Growing],
-    ) -> None:
+    def _move(self, value: Tensor, gradient: Tensor, slots: Tensor | slice, state: dict[str, Growing]) -> None:
         group = self.param_groups[0]
-        value, gradient = table.index_select(0, index), gradient.mul_(scale)
-        if group["weight_decay"]:
-            gradient.add_(value, alpha=group["weight_decay"])
         state["sum"][slots] = total = state["sum"][slots].addcmul_(gradient, gradient)
-        value.addcdiv_(
-            gradient, (total + group["initial_accumulator_value"]).sqrt_().add_(group["eps"]), value=-group["lr"]
-        )
-        table.index_copy_(0, index, value)
+        total = (total + group["initial_accumulator_value"]).sqrt_().add_(group["eps"])
+        value.addcdiv_(gradient, total, value=-group["lr"])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data import LazyQuads, Timeline
+from tkg_incremental.data.intervals import one_step_facts
 from tkg_incremental.loader.replay import SAMPLINGS, ReplaySampling, sample_replay
 from tkg_incremental.ops.answers import SIDES, AnswerIndex, Side
 
@@ -162,7 +163,7 @@ class Successors(View):
 def deleted_answers(timeline: Timeline, time: int, side: Side, window: int) -> AnswerIndex:
     """The answers that queries of a step had in the ``window`` steps before and no longer have."""
     quads = timeline.observed.deleted(time, window)
-    return AnswerIndex(torch.cat([quads, quads[:, 3:]], 1), side, timeline.num_entities, timeline.num_relations)
+    return AnswerIndex(one_step_facts(quads), side, timeline.num_entities, timeline.num_relations)
 
 
 def has_no_answer(timeline: Timeline, quads: Tensor) -> Tensor:

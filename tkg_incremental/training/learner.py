@@ -189,7 +189,7 @@ class StepLearner:
         if scale is not None:
             losses = {name: loss * scale for name, loss in losses.items()}
         tables = list(self.model.replicated_tables().values())
-        self.strategy.backward(losses, [table for table in self.model.parameters() if _is_in(table, tables)])
+        self.strategy.backward(losses, tables)
         self.communicator.average_gradients(tables, sparse=isinstance(self.optimizer, RowOptimizer))
         if scale is not None:
             for table in self.model.tables().values():
@@ -218,7 +218,3 @@ class StepLearner:
         self.stopping = EarlyStopping.from_state(state["stopping"])
         self._weights.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
-
-
-def _is_in(table: Tensor, tables: list[Any]) -> bool:
-    return any(table is other for other in tables)

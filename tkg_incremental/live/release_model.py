@@ -1,15 +1,18 @@
-"""The model and the calibration of a release."""
+"""The model of a release: loaded with its calibration, grown for an update, and written as the next release."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from tkg_incremental.live.folder import GraphFolder, GraphFolderError
+from tkg_incremental.live.gate import GateReport
 from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
+from tkg_incremental.seeding import make_generator
 
 if TYPE_CHECKING:
     from tkg_incremental.live.serving import ServedGraph
@@ -33,14 +36,16 @@ def load_model(graph: ServedGraph, number: int | None = None, sizes: dict[str, i
     return model.eval()
 
 
-def load_grown(graph: ServedGraph, steps: int, generator: torch.Generator) -> tuple[TKGModel, dict[str, int]]:
+def load_grown(graph: ServedGraph, steps: int) -> tuple[TKGModel, dict[str, int]]:
     """The model of the current release, with initial values for the entities, relations and steps that it lacks, and
     the rows of each axis that it has values for."""
     number, store = graph.released(), graph.folder.store
+    # Names of pending changes have ids already.
     sizes = {"entities": store.num_entities, "relations": store.num_relations, "steps": steps}
     model, learnt = load_model(graph, number, sizes), _sizes_of(graph, number)
     relations = learnt["relations"] * (1 + model.reciprocal)
     before = {"entity": learnt["entities"], "relation": relations, "time": learnt["steps"]}
+    generator = make_generator(graph.settings.seed, "growth", store.num_entities)
     for axis in dict.fromkeys(model.axes.values()):
         model.initialize_new(axis, before[axis], generator)
     return model, before
@@ -75,3 +80,66 @@ def _sizes_of(graph: ServedGraph, number: int) -> dict[str, int]:
 
 def _damaged(folder: GraphFolder, number: int, reason: str) -> DamagedReleaseError:
     return DamagedReleaseError(number, folder.releases.folder(number) / MANIFEST, reason)
+
+
+def model_sizes(model: TKGModel) -> dict[str, int]:
+    """Entities, relations and steps that a model has rows for."""
+    sizes = model.sizes
+    relations = sizes["relation"] // (1 + model.reciprocal)
+    return {"entities": sizes["entity"], "relations": relations, "steps": sizes["time"]}
+
+
+def changed_rows(model: TKGModel, moved: dict[str, Tensor], before: dict[str, int]) -> dict[str, Tensor]:
+    """For each table the rows that training moved, and the rows that are new.
+
+    Args:
+        model: The model.
+        moved: Rows that were moved, by table.
+        before: Rows of each axis before the update.
+    """
+    rows = {}
+    for name, axis in model.axes.items():
+        new = torch.arange(before[axis], model.sizes[axis])
+        rows[name] = torch.unique(torch.cat([moved.get(name, new[:0]), new]))
+    return rows
+
+
+@torch.no_grad()
+def is_finite(model: TKGModel, rows: dict[str, Tensor] | None = None) -> bool:
+    """Whether all numbers of the rows are finite; of all rows, if they are not given."""
+    tables = model.tables()
+    return all(bool((t if rows is None else t[rows[name]]).isfinite().all()) for name, t in tables.items())
+
+
+def write_model(
+    folder: GraphFolder,
+    model: TKGModel,
+    rows: dict[str, Tensor] | None,
+    report: GateReport,
+    calibration: AnswerCalibration | None,
+    now: int,
+    about: dict[str, Any],
+    updates: tuple[int, ...] | None = None,
+) -> int:
+    """Writes a model as a release that is not current yet, and returns its number.
+
+    Args:
+        folder: The graph, opened for writing.
+        model: The model.
+        rows: Rows that differ from the current release; :obj:`None` writes all.
+        report: What the gate measured.
+        calibration: Turns features of an answer into a probability.
+        now: The last instant that the model has learnt.
+        about: Further metrics.
+        updates: Updates that it has learnt; by default all pending ones.
+    """
+    manifest = folder.write_candidate(
+        {name: table.detach() for name, table in model.tables().items()},
+        rows,
+        clock=now,
+        updates=updates,
+        metrics={**report.to_dict(), **about},
+        vocabulary=model_sizes(model),
+        calibration={} if calibration is None else calibration.to_dict(),
+    )
+    return manifest.number
