@@ -10,7 +10,7 @@ from typing import Any
 
 from paper_results import Key, read_tables
 
-from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, FBFuture, ReplayOptions, Strategy, Supersede
+from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, Contrast, FBFuture, ReplayOptions, Strategy, Supersede
 from tkg_incremental.training.settings import NewEntities
 
 Maker = Callable[[], Strategy]
@@ -128,7 +128,7 @@ def _ours() -> list[Cell]:
         variants: list[tuple[str, NewEntities, dict[str, Any]]] = [
             ("Supersede", "warm_up", {}),
             ("Supersede contrast 4", "warm_up", {"contrast": 4.0}),
-            ("Supersede one rival", "warm_up", {"rivals": 1}),
+            ("Supersede one rival", "warm_up", {"contrast": Contrast(rivals=1, weight=8.0)}),
             ("Supersede without current facts", "warm_up", {"current_negatives": 0}),
             ("Supersede unlikelihood 2", "warm_up", {"unlikelihood": 2.0}),
             ("Supersede replay weight 4", "warm_up", {"replay": ReplayOptions(weight=4.0)}),

@@ -38,16 +38,17 @@ def test_options() -> None:
     _, regularization, current, contrast, unlikelihood, replay = Supersede(
         window=3,
         contrast=0.2,
-        rivals=5,
         unlikelihood=2.0,
         replay=ReplayOptions(weight=0.3, distill=0.4),
         regularization=0.5,
     ).terms
     assert regularization == TemporalRegularization(0.5)
     assert current == CrossEntropy(Current(), 50, name="CE current")
-    assert contrast == Contrast(Successors(3), 3, 5, 0.2)
+    assert contrast == Contrast(Successors(3), 3, weight=0.2)
     assert unlikelihood == UnlikelihoodLoss(Deleted(3, unreplaced=True), 50, 2.0)
     assert replay == Replay(Replayed(3, 1800), 50, False, 0.3, 0.4)
+    own = Contrast(rivals=5), UnlikelihoodLoss(Deleted(3), 100, open_only=False)
+    assert Supersede(contrast=own[0], unlikelihood=own[1], replay=None).terms[-2:] == own
     repeated = Supersede(repeats=3, current_limit=40)
     assert repeated.terms[0] == CrossEntropy(Added(3), 500)
     assert repeated.terms[2] == CrossEntropy(Current(40), 50, name="CE current")

@@ -21,7 +21,7 @@ from tkg_incremental.models import TKGModel
 from tkg_incremental.ops.memory import keep_freed_memory
 from tkg_incremental.registry import make_dataset, make_model, make_strategy
 from tkg_incremental.run_file import RUN_FILE
-from tkg_incremental.strategies import ReplayOptions, Strategy
+from tkg_incremental.strategies import Deleted, ReplayOptions, Strategy, UnlikelihoodLoss
 from tkg_incremental.training import (
     BaseSettings,
     Callback,
@@ -180,9 +180,6 @@ def _strategy(options: RunOptions) -> Strategy:
         "negatives": "negatives",
         "window": "window",
         "regularization": "regularization",
-        "unlikelihood": "unlikelihood",
-        "unlikelihood_of": "unlikelihood_of",
-        "unlikelihood_negatives": "unlikelihood_negatives",
         "contrast": "contrast",
         "deletion": "deletion",
         "repeats": "repeats",
@@ -194,6 +191,11 @@ def _strategy(options: RunOptions) -> Strategy:
         chosen["current_limit"] = None if options.current == "all" else options.current
         if options.shared_negatives:  # negatives that are shared cost little
             chosen["current_negatives"] = options.negatives
+    if options.uses("unlikelihood") and options.unlikelihood:
+        unreplaced = options.unlikelihood_of == "unreplaced"
+        view = Deleted(options.window, unreplaced=unreplaced)
+        given = options.unlikelihood_negatives, options.unlikelihood
+        chosen["unlikelihood"] = UnlikelihoodLoss(view, *given, open_only=unreplaced)
     if options.shared_negatives and options.strategy in ("ft", "tr", "tie", "supersede"):
         chosen["shared"] = "batch"
     if options.uses("replay"):

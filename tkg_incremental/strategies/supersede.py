@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from tkg_incremental.metrics import Evaluator, hits_at, reciprocal_rank_difference
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.strategies.contrast import Contrast, UnlikelihoodLoss
@@ -27,11 +25,9 @@ class Supersede(Strategy):
         repeats: Number of times each added fact is visited per epoch.
         replay: Replay of past quads, 600 for each step of the window by default; :obj:`None` switches it off.
         window: Number of steps that deleted facts reach back, and replayed ones by default.
-        contrast: Weight of the contrast; 0 leaves it out.
-        rivals: Replaced facts per query that a fact is contrasted with at a time.
-        unlikelihood: Weight of :class:`UnlikelihoodLoss` for deleted facts; 0 leaves it out.
-        unlikelihood_of: ``"unreplaced"``: of deleted facts without a successor; ``"all"``: of all deleted facts.
-        unlikelihood_negatives: Negatives per query of deleted facts. With more, deleted facts need not fall as low.
+        contrast: Weight of the contrast, or the term; 0 leaves it out.
+        unlikelihood: Weight of :class:`UnlikelihoodLoss` for deleted facts without a successor, or the term; 0 leaves
+            it out.
         regularization: Weight of the temporal regularization.
         shared: Negatives of one time, or of one ``"batch"``, are shared.
     """
@@ -46,27 +42,24 @@ class Supersede(Strategy):
         repeats: int = 1,
         replay: ReplayOptions | None = ReplayOptions(),  # noqa: B008 (frozen)
         window: int = 10,
-        contrast: float = 8.0,
-        rivals: int = 4,
-        unlikelihood: float = 0.0,
-        unlikelihood_of: Literal["unreplaced", "all"] = "unreplaced",
-        unlikelihood_negatives: int = 50,
+        contrast: float | Contrast = 8.0,
+        unlikelihood: float | UnlikelihoodLoss = 0.0,
         regularization: float = 1.0,
         shared: Shared = False,
     ) -> None:
-        if unlikelihood_of not in ("unreplaced", "all"):
-            raise ValueError(f"unlikelihood_of must be 'unreplaced' or 'all' (got {unlikelihood_of!r})")
         terms: list[Term] = [CrossEntropy(Added(repeats), negatives, shared)]
         if regularization:
             terms.append(TemporalRegularization(regularization))
         if current_negatives:
             terms.append(CrossEntropy(Current(current_limit), current_negatives, shared, name="CE current"))
-        if contrast:
-            terms.append(Contrast(Successors(window), window, rivals, contrast))
-        if unlikelihood:
-            unreplaced = unlikelihood_of == "unreplaced"
-            view = Deleted(window, unreplaced=unreplaced)
-            terms.append(UnlikelihoodLoss(view, unlikelihood_negatives, unlikelihood, open_only=unreplaced))
+        if isinstance(contrast, Contrast):
+            terms.append(contrast)
+        elif contrast:
+            terms.append(Contrast(Successors(window), window, weight=contrast))
+        if isinstance(unlikelihood, UnlikelihoodLoss):
+            terms.append(unlikelihood)
+        elif unlikelihood:
+            terms.append(UnlikelihoodLoss(Deleted(window, unreplaced=True), weight=unlikelihood))
         if replay is not None:
             terms.append(replay.term(window, per_step=600, shared=shared))
         super().__init__(terms, "Supersede")
