@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from tkg_incremental.data import TimeAxis
 from tkg_incremental.data.axis import parse_instant
+from tkg_incremental.data.intervals import one_step_facts
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.lines import DataError, read_fields
-from tkg_incremental.datasets.numbering import Numbering
 
 UPSTREAM = "https://raw.githubusercontent.com/BorealisAI/de-simple/b06c5b00b41d29015507c44b5253fc43def3996d/datasets"
 
@@ -51,13 +49,23 @@ class ICEWSDataset(TKGDataset):
     def build(self) -> Graph:
         self.download()  # a damaged file is noticed by its checksum and fetched again
         first, last = self.first_day.toordinal(), self.last_day.toordinal()
-        entities, relations = Numbering("entity"), Numbering("relation")
-        facts = {
-            split: _facts(Path(self.raw_dir), events, entities, relations, first)
-            for split, events in self.events().items()
-        }
+        # Names are numbered as they occur.
+        entities: dict[str, int] = {}
+        relations: dict[str, int] = {}
+        facts = {}
+        for split, events in self.events().items():
+            rows = [
+                (
+                    entities.setdefault(head, len(entities)),
+                    relations.setdefault(rel, len(relations)),
+                    entities.setdefault(tail, len(entities)),
+                    day - first,
+                )
+                for head, rel, tail, day in events
+            ]
+            facts[split] = one_step_facts(torch.tensor(rows, dtype=torch.long).view(-1, 4))
         axis = TimeAxis.from_instants(range(first, last + 1), unit="day")
-        return Graph(facts, entities.names, relations.names, axis)
+        return Graph(facts, list(entities), list(relations), axis)
 
 
 def read_events(path: Path, first_day: datetime.date, last_day: datetime.date) -> list[Event]:
@@ -78,13 +86,3 @@ def read_events(path: Path, first_day: datetime.date, last_day: datetime.date) -
             raise DataError(path, number, f"expected a day from {first_day} to {last_day} (got {date})")
         events.append((head, rel, tail, day))
     return events
-
-
-def _facts(path: Path, events: Iterable[Event], entities: Numbering, relations: Numbering, first: int) -> Tensor:
-    """Facts ``[F, 5]``: head, relation, tail, first and last step, which are the same."""
-    facts = [
-        (entities.index(path, 0, head), relations.index(path, 0, rel), entities.index(path, 0, tail), day - first)
-        for head, rel, tail, day in events
-    ]
-    rows = torch.tensor(facts, dtype=torch.long).view(-1, 4)
-    return torch.cat([rows, rows[:, 3:]], dim=1)
