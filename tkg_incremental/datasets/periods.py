@@ -6,7 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any
 
-from tkg_incremental.data.dates import UnreadableDateError, is_unix, parse_index, parse_period, unreadable
+from tkg_incremental.data.dates import is_unix, parse_index, parse_period
 from tkg_incremental.data.units import Period, convert
 from tkg_incremental.datasets.readers import is_missing
 
@@ -42,12 +42,7 @@ def read_periods(table: Table, unit: str = "auto", dayfirst: bool = False, date_
             if index < 0:
                 raise ValueError(f"expected a step that is not negative (got {index})")
             return Period("index", index)
-        try:
-            period = parse_period(written, dayfirst, date_format)
-        except UnreadableDateError:
-            if unit == "auto":
-                raise
-            raise unreadable(written, unit) from None
+        period = parse_period(written, dayfirst, date_format, unit)
         # The text is looked at first: converting every end would take as long as reading it.
         may_be_last = is_end and (text is None or str(_LAST_YEAR) in text)
         return None if may_be_last and convert(period, "year")[0] == _LAST_YEAR else period
