@@ -175,21 +175,11 @@ def _strategy(options: RunOptions) -> Strategy:
         strategy = Strategy([], "joint")
         strategy.sees_future = True
         return strategy
-    arguments = {
-        "learn_from": "facts",
-        "negatives": "negatives",
-        "window": "window",
-        "regularization": "regularization",
-        "unlikelihood": "unlikelihood",
-        "unlikelihood_of": "unlikelihood_of",
-        "unlikelihood_negatives": "unlikelihood_negatives",
-        "contrast": "contrast",
-        "deletion": "deletion",
-        "repeats": "repeats",
-    }
-    chosen: dict[str, Any] = {
-        argument: getattr(options, name) for name, argument in arguments.items() if options.uses(name)
-    }
+    names = ["negatives", "window", "regularization", "contrast", "deletion", "repeats"]
+    names += ["unlikelihood", "unlikelihood_of", "unlikelihood_negatives"]
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in names if options.uses(name)}
+    if options.uses("learn_from"):
+        chosen["facts"] = options.learn_from
     if options.uses("current"):
         chosen["current_limit"] = None if options.current == "all" else options.current
         if options.shared_negatives:  # negatives that are shared cost little

@@ -66,15 +66,12 @@ class ICEWS0515(ICEWSDataset):
     def events(self) -> dict[str, list[Event]]:
         raw, days = Path(self.raw_dir), (self.first_day, self.last_day)
         val, test = (read_events(raw / name, *days) for name in ("valid.txt", "test.txt"))
-        return {"train": without(raw / ARCHIVE, self._all_events(raw / ARCHIVE), val + test), "val": val, "test": test}
-
-    def _all_events(self, archive: Path) -> list[Event]:
-        """The events of the archive, over its own three files."""
-        folder = archive.with_suffix("")
-        with zipfile.ZipFile(archive) as file:
+        folder = raw / Path(ARCHIVE).stem
+        with zipfile.ZipFile(raw / ARCHIVE) as file:
             for name in ("entity2id.txt", "relation2id.txt", "train.txt", "valid.txt", "test.txt"):
-                file.extract(f"{folder.name}/{name}", archive.parent)
-        return read_archive(folder, self.first_day)
+                file.extract(f"{folder.name}/{name}", raw)
+        all_events = read_archive(folder, self.first_day)
+        return {"train": without(raw / ARCHIVE, all_events, val + test), "val": val, "test": test}
 
 
 def read_archive(folder: Path, first_day: datetime.date) -> list[Event]:

@@ -54,7 +54,12 @@ def check_binning(binning: Any, unit: str, options: ReadOptions) -> Binning:
         return binning
     if options.outliers == "keep":
         raise ValueError("outliers='keep' has no effect where the steps are given: leave it out")
-    return binning if isinstance(binning, TimeAxis) else list(binning)
+    if isinstance(binning, TimeAxis):
+        return binning
+    steps = list(binning)
+    if not steps:
+        raise ValueError("binning must give the first instants of the steps, ascending (got none)")
+    return steps
 
 
 def read_dates(
@@ -89,10 +94,8 @@ def _unit_of(
     if unit != "auto":
         return unit, "as asked for"
     if isinstance(binning, list):
-        _check_not_empty(binning)
-        return finest_unit([parse_period(begin, options.dayfirst, options.date_format) for begin in binning]), (
-            "the unit of the given steps"
-        )
+        begins = [parse_period(begin, options.dayfirst, options.date_format) for begin in binning]
+        return finest_unit(begins), "the unit of the given steps"
     starts, ends = (set[Period]().union(*some) for some in zip(*(table.periods() for table in tables), strict=True))
     if not starts and not ends:
         raise tables[0].error(None, "expected a fact with a start or an end")
@@ -145,7 +148,6 @@ def make_axis(
         axis = bin_by_count(values[0], binning, unit)
         # Instants of the other splits before or after the train facts belong to the outermost steps.
         return TimeAxis((first, *axis.first[1:]), (*axis.last[:-1], last), unit)
-    _check_not_empty(binning)
     begins = [parse_instant(begin, unit, options.dayfirst, options.date_format) for begin in binning]
     if any(a >= b for a, b in pairwise(begins)):
         raise ValueError(f"binning must give the first instants of the steps, ascending (got {binning})")
@@ -170,11 +172,6 @@ def to_steps(table: Table, start: Tensor, end: Tensor, axis: TimeAxis) -> tuple[
         return start - first, end - first
     firsts = torch.tensor(axis.first)
     return torch.searchsorted(firsts, start, right=True) - 1, torch.searchsorted(firsts, end, right=True) - 1
-
-
-def _check_not_empty(binning: list[Any]) -> None:
-    if not binning:
-        raise ValueError("binning must give the first instants of the steps, ascending (got none)")
 
 
 def _show(period: Period) -> str:

@@ -128,7 +128,10 @@ def cost_figures(result: Result) -> list[str]:
     labels = [step["label"] for step in result.steps]
     sizes = [step.get("data_size", math.nan) for step in result.steps]
     epochs = [step.get("epochs", 0) for step in result.steps]
-    seconds = [_times(step.get("epoch_seconds", math.nan), n) for step, n in zip(result.steps, epochs, strict=True)]
+    # A step without epochs has no time per epoch.
+    seconds = [
+        n * step.get("epoch_seconds", math.nan) if n else 0.0 for step, n in zip(result.steps, epochs, strict=True)
+    ]
     size_tips = [f"{a}: {b:,.0f} labelled facts in an epoch" for a, b in zip(labels, sizes, strict=True)]
     time_tips = [f"{a}: {b:.1f} s for {n} epochs" for a, b, n in zip(labels, seconds, epochs, strict=True)]
     total = short(round(sum(s for s in seconds if math.isfinite(s)), 1))
@@ -202,10 +205,6 @@ def round_range(values: Sequence[float]) -> tuple[float, float]:
         return low, low + 1
     step = nice_step((high - low) / 5)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-
-
-def _times(seconds: float, epochs: int) -> float:
-    return 0.0 if epochs == 0 else seconds * epochs
 
 
 def _digits(value: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -96,22 +95,12 @@ class ChangeRecorder(Callback):
             facts=_count_facts(line),
             questions=[question for question, _ in watched],
         )
-        if trainer.folder is not None and time > line.base_step:
-            self._continue(trainer.folder / "changes.json", time)
-
-    def _continue(self, path: Path, time: int) -> None:
-        assert self.changes is not None
-        if not path.exists():
-            return
-        earlier = Changes.load(path)
-        if not self.changes.is_of_same_run(earlier):
-            return
-        earlier.forget_from(time)
-        self.changes.steps, self.changes.deleted = earlier.steps, earlier.deleted
-        for mine, theirs in zip(self.changes.questions, earlier.questions, strict=True):
-            mine.first = theirs.first
-            for answer, recorded in zip(mine.answers, theirs.answers, strict=True):
-                answer.ranks = recorded.ranks
+        path = None if trainer.folder is None else trainer.folder / "changes.json"
+        if path is not None and path.exists() and time > line.base_step:
+            earlier = Changes.load(path)
+            if self.changes.is_of_same_run(earlier):
+                earlier.forget_from(time)
+                self.changes = earlier
 
     @torch.no_grad()
     def _record(self, trainer: IncrementalTrainer, model: TKGModel, time: int) -> None:
