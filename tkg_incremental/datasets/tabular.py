@@ -144,7 +144,7 @@ class TabularTKG(TKGDataset):
     def _withhold(self, facts: Tensor, num_entities: int, num_relations: int) -> dict[str, Tensor]:
         triples = pack([facts[:, 0], facts[:, 1], facts[:, 2]], [num_entities, num_relations, num_entities])
         group = torch.unique(triples, return_inverse=True)[1]
-        masks = random_split(group, self._holdout.val, self._holdout.test, seed=self._holdout.seed)
+        masks = random_split(group, self._holdout)
         return {split: facts[mask] for split, mask in masks.items()}
 
 
