@@ -11,7 +11,9 @@ import torch
 from tkg_incremental.data import TimeAxis
 from tkg_incremental.data.axis import parse_instant
 from tkg_incremental.data.intervals import one_step_facts
+from tkg_incremental.datasets.atise import SPLIT_FILES
 from tkg_incremental.datasets.base import Graph, TKGDataset
+from tkg_incremental.datasets.download import download
 from tkg_incremental.datasets.lines import DataError, read_fields
 
 UPSTREAM = "https://raw.githubusercontent.com/BorealisAI/de-simple/b06c5b00b41d29015507c44b5253fc43def3996d/datasets"
@@ -30,6 +32,7 @@ class ICEWSDataset(TKGDataset):
         **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
     """
 
+    folder: ClassVar[str]
     first_day: ClassVar[datetime.date]
     last_day: ClassVar[datetime.date]
     #: SHA-256 of each raw file.
@@ -42,9 +45,17 @@ class ICEWSDataset(TKGDataset):
     def raw_file_names(self) -> list[str]:
         return list(self.checksums)
 
+    def download(self) -> None:
+        files = {
+            f"{self.folder}/{name}": self.checksums[name] for name in SPLIT_FILES.values() if name in self.checksums
+        }
+        download(files, self.raw_dir, UPSTREAM)
+
     def events(self) -> dict[str, list[Event]]:
-        """The events of ``"train"``, ``"val"`` and ``"test"``."""
-        raise NotImplementedError
+        """The events of each split that has a file."""
+        raw, days = Path(self.raw_dir), (self.first_day, self.last_day)
+        files = {split: raw / name for split, name in SPLIT_FILES.items() if name in self.checksums}
+        return {split: read_events(path, *days) for split, path in files.items()}
 
     def build(self) -> Graph:
         self.download()  # a damaged file is noticed by its checksum and fetched again
@@ -64,7 +75,7 @@ class ICEWSDataset(TKGDataset):
                 for head, rel, tail, day in events
             ]
             facts[split] = one_step_facts(torch.tensor(rows, dtype=torch.long).view(-1, 4))
-        axis = TimeAxis.from_instants(range(first, last + 1), unit="day")
+        axis = TimeAxis.from_range(first, last, "day")
         return Graph(facts, list(entities), list(relations), axis)
 
 
