@@ -198,17 +198,8 @@ def _strategy(options: RunOptions) -> Strategy:
 
 
 def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
-    names = (
-        "batch_size",
-        "optimizer",
-        "lr",
-        "weight_decay",
-        "n3",
-        "smoothness",
-        "validate_every",
-        "autocast",
-        "together",
-    )
+    names = ["batch_size", "optimizer", "lr", "weight_decay", "n3", "smoothness"]
+    names += ["validate_every", "autocast", "together"]
     chosen: dict[str, Any] = {name: getattr(options, name) for name in names}
     # Adagrad is not sensitive to the scale of gradients.
     max_norm = options.max_norm if options.max_norm is not None else float(options.optimizer != "adagrad")

@@ -46,9 +46,7 @@ class ICEWSDataset(TKGDataset):
         return list(self.checksums)
 
     def download(self) -> None:
-        files = {
-            f"{self.folder}/{name}": self.checksums[name] for name in SPLIT_FILES.values() if name in self.checksums
-        }
+        files = {f"{self.folder}/{name}": digest for name, digest in self.checksums.items() if name.endswith(".txt")}
         download(files, self.raw_dir, UPSTREAM)
 
     def events(self) -> dict[str, list[Event]]:
