@@ -48,8 +48,8 @@ def read_delimited(path: Path, delimiter: str | None = None) -> Records:
         delimiter: What separates the fields; sniffed by default.
     """
     text = read_text(path)
-    lines, rows = zip(*read_fields(path, None, delimiter or sniff(path, text), text), strict=True)
-    return None, rows, lines
+    records = list(read_fields(path, None, delimiter or sniff(path, text), text))
+    return None, [fields for _, fields in records], [line for line, _ in records]
 
 
 def sniff(path: Path, text: str) -> str:

@@ -79,8 +79,8 @@ class ChangeRecorder(Callback):
         """Prepares everything that does not depend on the model, and reads earlier records."""
         line = trainer.timeline
         handovers = {side: find_handovers(line, side) for side in SIDES}
-        self._names = _names(trainer.model, line)
-        questions = [_ids(trainer.model, question) for question in self.watch]
+        self._names = _names_of(trainer.model, line)
+        questions = [_question_ids(trainer.model, question) for question in self.watch]
         # About two answers per question.
         room = min(self.max_questions, _SCORES // max(1, 2 * line.num_entities))
         questions += [q for q in choose_questions(handovers, line, room) if q not in questions]
@@ -130,14 +130,14 @@ def _count_facts(line: Timeline) -> list[FactCounts]:
     return counts
 
 
-def _names(model: TKGModel, line: Timeline) -> tuple[Sequence[str], Sequence[str]]:
+def _names_of(model: TKGModel, line: Timeline) -> tuple[Sequence[str], Sequence[str]]:
     if model.catalog is not None:
         return model.catalog.entities.names, model.catalog.relations.names
     entities = [f"entity {i}" for i in range(line.num_entities)]
     return entities, [f"relation {i}" for i in range(line.num_relations)]
 
 
-def _ids(model: TKGModel, question: tuple[str | None, str, str | None]) -> QuestionIds:
+def _question_ids(model: TKGModel, question: tuple[str | None, str, str | None]) -> QuestionIds:
     if model.catalog is None:
         raise ValueError(f"watch needs a model with names, made with from_dataset() (got {question!r})")
     head, rel, tail = question
