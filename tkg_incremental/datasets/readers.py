@@ -48,8 +48,11 @@ def read_delimited(path: Path, delimiter: str | None = None) -> Records:
         delimiter: What separates the fields; sniffed by default.
     """
     text = read_text(path)
-    records = list(read_fields(path, None, delimiter or sniff(path, text), text))
-    return None, [fields for _, fields in records], [line for line, _ in records]
+    rows, lines = [], []
+    for line, fields in read_fields(path, None, delimiter or sniff(path, text), text):
+        rows.append(fields)
+        lines.append(line)
+    return None, rows, lines
 
 
 def sniff(path: Path, text: str) -> str:
