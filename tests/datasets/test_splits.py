@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tkg_incremental.datasets.options import Holdout
 from tkg_incremental.datasets.splits import random_split, supported_split
 
 
@@ -22,7 +23,7 @@ class Interval(NamedTuple):
 def test_random_split(groups: list[int], seed: int) -> None:
     names = {group: index for index, group in enumerate(sorted(set(groups)))}
     group = torch.tensor([names[value] for value in groups])
-    masks = random_split(group, 0.2, 0.1, seed)
+    masks = random_split(group, Holdout(0.2, 0.1, seed))
     assert torch.equal(sum(mask.long() for mask in masks.values()), torch.ones(len(groups), dtype=torch.long))
     parts = {split: set(group[mask].tolist()) for split, mask in masks.items()}
     assert sum(map(len, parts.values())) == len(names)  # no group in two splits
@@ -32,20 +33,20 @@ def test_random_split(groups: list[int], seed: int) -> None:
 
 def test_random_split_follows_the_seed() -> None:
     group = torch.arange(100)
-    one, same, other = (random_split(group, 0.2, 0.2, seed)["test"] for seed in (0, 0, 1))
+    one, same, other = (random_split(group, Holdout(0.2, 0.2, seed))["test"] for seed in (0, 0, 1))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
 
 
 def test_random_split_of_nothing() -> None:
-    masks = random_split(torch.empty(0, dtype=torch.long), 0.1, 0.1, 0)
+    masks = random_split(torch.empty(0, dtype=torch.long), Holdout(0.1, 0.1))
     assert [len(mask) for mask in masks.values()] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("shares", [(-0.1, 0.1), (0.1, -0.1), (0.5, 0.5), (1.2, 0.0)])
 def test_shares_that_leave_nothing(shares: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match=rf"leave something to train \(got {shares[0]} and {shares[1]}\)"):
-        random_split(torch.arange(5), *shares, seed=0)
+    with pytest.raises(ValueError, match=rf"leave facts to train on \(got {shares[0]} and {shares[1]}\)"):
+        Holdout(*shares)
 
 
 @st.composite

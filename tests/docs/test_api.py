@@ -25,8 +25,6 @@ BESIDES = {
     "tkg_incremental.ops.memory.keep_freed_memory",
     "tkg_incremental.storage.load_verified",
 }
-# Sub-packages whose names are internal.
-INTERNAL = {"tkg_incremental.datasets.readers"}
 
 
 def public_names() -> set[str]:
@@ -34,7 +32,7 @@ def public_names() -> set[str]:
     packages = [
         found.name for found in pkgutil.walk_packages(tkg_incremental.__path__, "tkg_incremental.") if found.ispkg
     ]
-    loaded = [importlib.import_module(name) for name in ["tkg_incremental", *packages] if name not in INTERNAL]
+    loaded = [importlib.import_module(name) for name in ["tkg_incremental", *packages]]
     return {f"{module.__name__}.{name}" for module in loaded for name in getattr(module, "__all__", [])}
 
 

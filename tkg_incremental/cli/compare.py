@@ -78,12 +78,12 @@ def open_groups(folders: list[Path], program: str) -> dict[str, list[Group]]:
 def as_json(group: Group) -> dict[str, object]:
     from tkg_incremental.training.result import SUMMARY
 
-    summary = {metric: group.summary(metric) for metric in SUMMARY}
+    summary = {metric: [None if math.isnan(x) else x for x in group.summary(metric)] for metric in SUMMARY}
     return {
         "run": group.label,
         "dataset": group.dataset,
         "folders": [str(folder) for folder in group.folders],
         "seeds": [result.seed for result in group.results],
-        "mean": {metric: None if math.isnan(value.mean) else value.mean for metric, value in summary.items()},
-        "std": {metric: None if math.isnan(value.std) else value.std for metric, value in summary.items()},
+        "mean": {metric: mean for metric, (mean, _) in summary.items()},
+        "std": {metric: std for metric, (_, std) in summary.items()},
     }

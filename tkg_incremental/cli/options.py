@@ -23,6 +23,7 @@ _LARGE = 100_000
 #: Options of how a file of facts is read.
 READING = ("columns", "delimiter", "dayfirst", "date_format", "keep_outliers")
 _REPLAY = ("tie", "agem", "supersede")
+_STEPWISE = [name for name in STRATEGIES if name != "fb_future"]
 # Models with a vector per step.
 _TIME_TABLES = ("HyTE", "TComplEx", "TNTComplEx", "ChronoR", "TTransE", "TeRo")
 # Model and optimization of own facts, those of a live graph. Company graphs of 380 facts: 97.5% of them rank first, 88%
@@ -195,15 +196,15 @@ class RunOptions:
     )  # fmt: skip
     new_entities: str = option(
         "warm_up", "strategy", "entities that appear at a step: warm_up on their own facts, initialize, or keep",
-        one_of(("warm_up", "initialize", "keep")), "HOW", used_by=[name for name in STRATEGIES if name != "fb_future"],
+        one_of(("warm_up", "initialize", "keep")), "HOW", used_by=_STEPWISE,
     )  # fmt: skip
     candidates: str = option(
         "own", "strategy", "wrong answers to facts of the past: entities known then (own) or now (last; own facts)",
-        one_of(("own", "last")), "WHICH", used_by=[name for name in STRATEGIES if name != "fb_future"],
+        one_of(("own", "last")), "WHICH", used_by=_STEPWISE,
     )  # fmt: skip
     negative_pool: int = option(
         5_000, "strategy", "number of entities to draw negatives from, in larger graphs", positive, "N",
-        used_by=[name for name in STRATEGIES if name != "fb_future"],
+        used_by=_STEPWISE,
     )  # fmt: skip
 
     epochs: int | None = option(

@@ -175,18 +175,10 @@ def _strategy(options: RunOptions) -> Strategy:
         strategy = Strategy([], "joint")
         strategy.sees_future = True
         return strategy
-    arguments = {
-        "learn_from": "facts",
-        "negatives": "negatives",
-        "window": "window",
-        "regularization": "regularization",
-        "contrast": "contrast",
-        "deletion": "deletion",
-        "repeats": "repeats",
-    }
-    chosen: dict[str, Any] = {
-        argument: getattr(options, name) for name, argument in arguments.items() if options.uses(name)
-    }
+    names = ["negatives", "window", "regularization", "contrast", "deletion", "repeats"]
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in names if options.uses(name)}
+    if options.uses("learn_from"):
+        chosen["facts"] = options.learn_from
     if options.uses("current"):
         chosen["current_limit"] = None if options.current == "all" else options.current
         if options.shared_negatives:  # negatives that are shared cost little
@@ -210,17 +202,8 @@ def _strategy(options: RunOptions) -> Strategy:
 
 
 def _settings(options: RunOptions, model: TKGModel) -> TrainerSettings:
-    names = (
-        "batch_size",
-        "optimizer",
-        "lr",
-        "weight_decay",
-        "n3",
-        "smoothness",
-        "validate_every",
-        "autocast",
-        "together",
-    )
+    names = ["batch_size", "optimizer", "lr", "weight_decay", "n3", "smoothness"]
+    names += ["validate_every", "autocast", "together"]
     chosen: dict[str, Any] = {name: getattr(options, name) for name in names}
     # Adagrad is not sensitive to the scale of gradients.
     max_norm = options.max_norm if options.max_norm is not None else float(options.optimizer != "adagrad")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -41,9 +41,6 @@ class Labels(Sequence[str]):
 
     def __len__(self) -> int:
         return self._axis.num_steps
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[step] for step in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Labels):

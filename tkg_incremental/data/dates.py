@@ -31,11 +31,12 @@ _EXPECTED = {
     "quarter": "a quarter YYYY-Qq or a date YYYY-MM-DD",
     "year": "a year or a date YYYY-MM-DD",
     "index": "an integer",
+    "auto": "a date such as 2024-01-05, 2024-01 or 2024",
 }
 _GRANULARITY = (("hour", "HIXcTRsp"), ("day", "djxDF"), ("week", "UWV"), ("month", "mbB"))
 
 
-def parse_period(value: Any, dayfirst: bool = False, date_format: str | None = None) -> Period:
+def parse_period(value: Any, dayfirst: bool = False, date_format: str | None = None, unit: str = "auto") -> Period:
     """Reads a date in the unit in which it is written.
 
     ISO 8601 dates are read as they are: ``2024-01-05T08:30:00``, ``2024-01-05``, ``2024-W03``, ``2024-01``,
@@ -47,6 +48,7 @@ def parse_period(value: Any, dayfirst: bool = False, date_format: str | None = N
         dayfirst: Read ``03/04/2024`` as 3 April. Dates of this form are an error otherwise.
         date_format: A format of :meth:`datetime.datetime.strptime` that all dates have, ``"unix"`` for seconds or
             ``"unix_ms"`` for milliseconds since 1970.
+        unit: The unit of the axis, for the error.
 
     >>> parse_period("2024-01-05")
     Period(unit='day', value=738890)
@@ -62,7 +64,10 @@ def parse_period(value: Any, dayfirst: bool = False, date_format: str | None = N
             value = int(value)
         value = str(value)
     text = value.strip()
-    return _read(text) if date_format is None and not dayfirst else _read_as(text, dayfirst, date_format)
+    period = _read(text) if date_format is None and not dayfirst else _read_as(text, dayfirst, date_format)
+    if period is None:
+        raise unreadable(text, unit)
+    return period
 
 
 def parse_instant(value: Any, unit: str, dayfirst: bool = False, date_format: str | None = None) -> int:
@@ -81,11 +86,7 @@ def parse_instant(value: Any, unit: str, dayfirst: bool = False, date_format: st
     check_unit(unit)
     if unit == "index":
         return parse_index(value)
-    try:
-        period = parse_period(value, dayfirst, date_format)
-    except UnreadableDateError:
-        raise unreadable(value, unit) from None
-    return instant_of(period, unit, value)
+    return instant_of(parse_period(value, dayfirst, date_format, unit), unit, value)
 
 
 def instant_of(period: Period, unit: str, written: Any) -> int:
@@ -125,16 +126,12 @@ def is_unix(value: Any) -> bool:
     return bool(_UNIX.fullmatch(str(value).strip()))
 
 
-class UnreadableDateError(ValueError):
-    """Text that is no date of a known form."""
-
-
 def unreadable(written: Any, unit: str) -> ValueError:
     """The error of a value that is no date of the unit."""
     return ValueError(f"expected {_EXPECTED[unit]} (got {str(written).strip()!r})")
 
 
-def _read(text: str) -> Period:
+def _read(text: str) -> Period | None:
     if len(text) == 4 and text.isdecimal() and text.isascii():  # the most common forms first
         return Period("year", int(text))
     if len(text) == 19 and text[10] in "T " and text[4] == text[7] == "-":
@@ -151,8 +148,8 @@ def _read(text: str) -> Period:
     return _read_partial(text)
 
 
-def _read_partial(text: str) -> Period:
-    """Dates that are coarser than a day, and the errors that tell how to have a date read."""
+def _read_partial(text: str) -> Period | None:
+    """Dates coarser than a day, and the errors that tell how to have a date read; :obj:`None` for other text."""
     if match := _MONTH.fullmatch(text):
         return _month(text, int(match.group(1)), int(match.group(2)))
     if match := _PARTIAL.fullmatch(text):
@@ -179,10 +176,10 @@ def _read_partial(text: str) -> Period:
                 f"expected a date YYYY-MM-DD (got {text!r}); in a file, date_format={form!r} reads it, on the command "
                 f"line --date-format {form}"
             )
-    raise UnreadableDateError(f"expected a date such as 2024-01-05, 2024-01 or 2024 (got {text!r})")
+    return None
 
 
-def _read_as(text: str, dayfirst: bool, date_format: str | None) -> Period:
+def _read_as(text: str, dayfirst: bool, date_format: str | None) -> Period | None:
     if date_format in ("unix", "unix_ms"):
         try:
             return Period("hour", _EPOCH + int(float(text) // (3600 if date_format == "unix" else 3_600_000)))

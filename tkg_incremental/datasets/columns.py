@@ -48,22 +48,34 @@ def find_columns(
         columns: See :class:`~tkg_incremental.datasets.options.ReadOptions`.
         surely_header: Whether the fields are known to be names of columns, as in data frames.
     """
+    usual = recognise(fields)
+    is_header = surely_header or is_complete(usual)
     if isinstance(columns, Mapping):
-        places, has_header = _mapped(path, line, fields, columns)
+        places = _mapped(path, line, fields, columns, usual)
+        has_header = is_complete(usual) or not all(isinstance(name, int) for name in columns.values())
     elif columns is not None:
-        places = recognise(columns)
+        places, has_header = recognise(columns), is_header
         if not is_complete(places):
             raise ValueError(f"columns must name all of {POINT} or all of {INTERVAL} (got {list(columns)!r})")
         if len(columns) != len(fields):
             raise wrong_columns(path, line or 1, (len(columns),), list(fields))
-        has_header = surely_header or is_complete(recognise(fields))
+    elif is_header or _looks_like_header(fields, usual):
+        places, has_header = usual, True
     else:
-        places, has_header = _recognised(path, line, fields, surely_header)
+        known = {len(roles): roles for roles in (POINT, INTERVAL)}
+        if len(fields) not in known:
+            raise DataError(path, line, f"{_EXPECTED} (got {short(' | '.join(fields))!r})")
+        places, has_header = {role: place for place, role in enumerate(known[len(fields)])}, False
+    if not is_complete(places):
+        raise _incomplete(path, line, fields, places)
     if has_header and columns is None:
         _check_twice(path, line, fields, places)
     if has_header and (columns is None or isinstance(columns, Mapping)):
         _check_others(path, line, fields, places)
-    return _time_columns(places), has_header
+    # Either the column `time`, or `start` and perhaps `end`.
+    if "start" not in places and "end" in places:  # date + until
+        places = {**places, "start": places["time"]}
+    return {role: place for role, place in places.items() if role != "time" or "start" not in places}, has_header
 
 
 def recognise(fields: Sequence[str]) -> dict[str, int]:
@@ -85,8 +97,13 @@ def is_complete(places: Mapping[str, int]) -> bool:
 
 
 def _mapped(
-    path: Path, line: int | None, fields: Sequence[str], columns: Mapping[str, str | int]
-) -> tuple[dict[str, int], bool]:
+    path: Path,
+    line: int | None,
+    fields: Sequence[str],
+    columns: Mapping[str, str | int],
+    usual: Mapping[str, int],
+) -> dict[str, int]:
+    """The columns that a mapping names, and for other roles those with usual names."""
     if unknown := [role for role in columns if role not in ROLES]:
         raise ValueError(f"columns must map from {', '.join(ROLES)} (got {', '.join(map(str, unknown))})")
     exact = {field.strip(): place for place, field in reversed(list(enumerate(fields)))}
@@ -98,32 +115,16 @@ def _mapped(
             header = short(" | ".join(fields), 200)
             raise DataError(path, line, f"expected a column {name!r} for {role} (got {header!r})")
         given[role] = place
-    by_position = all(isinstance(name, int) for name in columns.values())
-    found = {role: place for role, place in recognise(fields).items() if place not in given.values()}
-    if "time" in given:  # what is asked for decides between a point in time and an interval
-        found = {role: place for role, place in found.items() if role not in ("start", "end")}
-    elif "start" in given or "end" in given:
-        found.pop("time", None)
-    places = {**found, **given}
-    if not is_complete(places):
-        raise _incomplete(path, line, fields, places)
-    return places, not by_position or is_complete(recognise(fields))
+    # What is asked for decides between a point in time and an interval.
+    left_out = {"start", "end"} if "time" in given else {"time"} if given.keys() & {"start", "end"} else set()
+    found = {role: place for role, place in usual.items() if place not in given.values() and role not in left_out}
+    return {**found, **given}
 
 
-def _recognised(
-    path: Path, line: int | None, fields: Sequence[str], surely_header: bool
-) -> tuple[dict[str, int], bool]:
-    places = recognise(fields)
-    if is_complete(places):
-        return places, True
-    # Facts have dates, and dates have digits; a header has names of columns instead.
-    looks_like_header = len(places) >= 2 and not any(sign.isdigit() for field in fields for sign in field)
-    if surely_header or (looks_like_header and any(len(column_key(field)) > 1 for field in fields)):
-        raise _incomplete(path, line, fields, places)
-    for roles in (POINT, INTERVAL):
-        if len(fields) == len(roles):
-            return {role: place for place, role in enumerate(roles)}, False
-    raise DataError(path, line, f"{_EXPECTED} (got {short(' | '.join(fields))!r})")
+def _looks_like_header(fields: Sequence[str], usual: Mapping[str, int]) -> bool:
+    """Facts have dates, and dates have digits; a header has names of columns instead."""
+    has_digits = any(sign.isdigit() for field in fields for sign in field)
+    return len(usual) >= 2 and not has_digits and any(len(column_key(field)) > 1 for field in fields)
 
 
 def _check_others(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:
@@ -145,14 +146,6 @@ def _check_twice(path: Path, line: int | None, fields: Sequence[str], places: Ma
         if keys.count(keys[place]) > 1:
             header = short(" | ".join(fields), 200)
             raise DataError(path, line, f"expected one column {fields[place].strip()!r} (got {header!r})")
-
-
-def _time_columns(places: dict[str, int]) -> dict[str, int]:
-    """Either the column ``time``, or ``start`` and perhaps ``end``."""
-    if "start" not in places and "end" in places:  # date + until
-        places = {**places, "start": places["time"]}
-    drop = "time" if "start" in places else None
-    return {role: place for role, place in places.items() if role != drop}
 
 
 def _incomplete(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> DataError:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from tkg_incremental.data import TimeAxis
 from tkg_incremental.data.axis import parse_instant
+from tkg_incremental.data.intervals import one_step_facts
+from tkg_incremental.datasets.atise import SPLIT_FILES
 from tkg_incremental.datasets.base import Graph, TKGDataset
+from tkg_incremental.datasets.download import download
 from tkg_incremental.datasets.lines import DataError, read_fields
-from tkg_incremental.datasets.numbering import Numbering
 
 UPSTREAM = "https://raw.githubusercontent.com/BorealisAI/de-simple/b06c5b00b41d29015507c44b5253fc43def3996d/datasets"
 
@@ -32,6 +32,7 @@ class ICEWSDataset(TKGDataset):
         **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
     """
 
+    folder: ClassVar[str]
     first_day: ClassVar[datetime.date]
     last_day: ClassVar[datetime.date]
     #: SHA-256 of each raw file.
@@ -44,20 +45,36 @@ class ICEWSDataset(TKGDataset):
     def raw_file_names(self) -> list[str]:
         return list(self.checksums)
 
+    def download(self) -> None:
+        files = {f"{self.folder}/{name}": digest for name, digest in self.checksums.items() if name.endswith(".txt")}
+        download(files, self.raw_dir, UPSTREAM)
+
     def events(self) -> dict[str, list[Event]]:
-        """The events of ``"train"``, ``"val"`` and ``"test"``."""
-        raise NotImplementedError
+        """The events of each split that has a file."""
+        raw, days = Path(self.raw_dir), (self.first_day, self.last_day)
+        files = {split: raw / name for split, name in SPLIT_FILES.items() if name in self.checksums}
+        return {split: read_events(path, *days) for split, path in files.items()}
 
     def build(self) -> Graph:
         self.download()  # a damaged file is noticed by its checksum and fetched again
         first, last = self.first_day.toordinal(), self.last_day.toordinal()
-        entities, relations = Numbering("entity"), Numbering("relation")
-        facts = {
-            split: _facts(Path(self.raw_dir), events, entities, relations, first)
-            for split, events in self.events().items()
-        }
-        axis = TimeAxis.from_instants(range(first, last + 1), unit="day")
-        return Graph(facts, entities.names, relations.names, axis)
+        # Names are numbered as they occur.
+        entities: dict[str, int] = {}
+        relations: dict[str, int] = {}
+        facts = {}
+        for split, events in self.events().items():
+            rows = [
+                (
+                    entities.setdefault(head, len(entities)),
+                    relations.setdefault(rel, len(relations)),
+                    entities.setdefault(tail, len(entities)),
+                    day - first,
+                )
+                for head, rel, tail, day in events
+            ]
+            facts[split] = one_step_facts(torch.tensor(rows, dtype=torch.long).view(-1, 4))
+        axis = TimeAxis.from_range(first, last, "day")
+        return Graph(facts, list(entities), list(relations), axis)
 
 
 def read_events(path: Path, first_day: datetime.date, last_day: datetime.date) -> list[Event]:
@@ -78,13 +95,3 @@ def read_events(path: Path, first_day: datetime.date, last_day: datetime.date) -
             raise DataError(path, number, f"expected a day from {first_day} to {last_day} (got {date})")
         events.append((head, rel, tail, day))
     return events
-
-
-def _facts(path: Path, events: Iterable[Event], entities: Numbering, relations: Numbering, first: int) -> Tensor:
-    """Facts ``[F, 5]``: head, relation, tail, first and last step, which are the same."""
-    facts = [
-        (entities.index(path, 0, head), relations.index(path, 0, rel), entities.index(path, 0, tail), day - first)
-        for head, rel, tail, day in events
-    ]
-    rows = torch.tensor(facts, dtype=torch.long).view(-1, 4)
-    return torch.cat([rows, rows[:, 3:]], dim=1)

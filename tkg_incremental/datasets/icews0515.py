@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tkg_incremental.datasets.download import MIRROR_VARIABLE, download
-from tkg_incremental.datasets.icews import UPSTREAM, Event, ICEWSDataset, read_events
+from tkg_incremental.datasets.icews import Event, ICEWSDataset
 from tkg_incremental.datasets.lines import DataError, parse_id, read_fields, read_names
 
 ARCHIVE = "ICEWS0515.zip"
@@ -48,6 +48,7 @@ class ICEWS0515(ICEWSDataset):
           - 46,092
     """
 
+    folder: ClassVar[str] = "icews05-15"
     first_day: ClassVar[datetime.date] = datetime.date(2005, 1, 1)
     last_day: ClassVar[datetime.date] = datetime.date(2015, 12, 31)
     checksums: ClassVar[dict[str, str]] = {
@@ -57,24 +58,20 @@ class ICEWS0515(ICEWSDataset):
     }
 
     def download(self) -> None:
-        split_files = {f"icews05-15/{name}": self.checksums[name] for name in ("valid.txt", "test.txt")}
-        download(split_files, self.raw_dir, UPSTREAM)
+        super().download()
         # A mirror has all files of the dataset in one folder; upstream, the archive is in another repository.
-        folder = "icews05-15" if os.environ.get(MIRROR_VARIABLE) else "data"
+        folder = self.folder if os.environ.get(MIRROR_VARIABLE) else "data"
         download({f"{folder}/{ARCHIVE}": self.checksums[ARCHIVE]}, self.raw_dir, ARCHIVE_UPSTREAM)
 
     def events(self) -> dict[str, list[Event]]:
-        raw, days = Path(self.raw_dir), (self.first_day, self.last_day)
-        val, test = (read_events(raw / name, *days) for name in ("valid.txt", "test.txt"))
-        return {"train": without(raw / ARCHIVE, self._all_events(raw / ARCHIVE), val + test), "val": val, "test": test}
-
-    def _all_events(self, archive: Path) -> list[Event]:
-        """The events of the archive, over its own three files."""
-        folder = archive.with_suffix("")
-        with zipfile.ZipFile(archive) as file:
+        raw, held_out = Path(self.raw_dir), super().events()
+        folder = raw / Path(ARCHIVE).stem
+        with zipfile.ZipFile(raw / ARCHIVE) as file:
             for name in ("entity2id.txt", "relation2id.txt", "train.txt", "valid.txt", "test.txt"):
-                file.extract(f"{folder.name}/{name}", archive.parent)
-        return read_archive(folder, self.first_day)
+                file.extract(f"{folder.name}/{name}", raw)
+        all_events = read_archive(folder, self.first_day)
+        train = without(raw / ARCHIVE, all_events, held_out["val"] + held_out["test"])
+        return {"train": train, **held_out}
 
 
 def read_archive(folder: Path, first_day: datetime.date) -> list[Event]:

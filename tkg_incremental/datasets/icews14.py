@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 from typing import ClassVar
 
-from tkg_incremental.datasets.download import download
-from tkg_incremental.datasets.icews import UPSTREAM, Event, ICEWSDataset, read_events
+from tkg_incremental.datasets.icews import ICEWSDataset
 
 
 class ICEWS14(ICEWSDataset):
@@ -38,6 +36,7 @@ class ICEWS14(ICEWSDataset):
           - 8,963
     """
 
+    folder: ClassVar[str] = "icews14"
     first_day: ClassVar[datetime.date] = datetime.date(2014, 1, 1)
     last_day: ClassVar[datetime.date] = datetime.date(2014, 12, 31)
     checksums: ClassVar[dict[str, str]] = {
@@ -45,11 +44,3 @@ class ICEWS14(ICEWSDataset):
         "valid.txt": "23dfa5cd6f3bb5421efcc30fc03bed0e8de4c2cf251d1765ff722d6f8b15dbe3",
         "test.txt": "50d53602409a3dbaca2f13d9c7e30bf7311d8c1868fac890dc0c2836118b4cb4",
     }
-
-    def download(self) -> None:
-        download({f"icews14/{name}": digest for name, digest in self.checksums.items()}, self.raw_dir, UPSTREAM)
-
-    def events(self) -> dict[str, list[Event]]:
-        files = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
-        raw, days = Path(self.raw_dir), (self.first_day, self.last_day)
-        return {split: read_events(raw / name, *days) for split, name in files.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,20 +34,6 @@ class Numbering:
         self._size = 0 if known is None else len(known)
         self._seen: dict[str, int] = {}
 
-    def index(self, path: Path, line: int, text: str) -> int:
-        """The id of a name, or of an id, in a line of a file."""
-        if self.ids:
-            limit = _MAX_ID if self._known is None else self._size
-            index = parse_id(path, line, text, f"the {self.kind}'s id", limit)
-            self._size = max(self._size, index + 1)
-            return index
-        if self._known is None:
-            return self._seen.setdefault(text, len(self._seen))
-        try:
-            return self._known.index(text, exact=True)
-        except KeyError as error:
-            raise DataError(path, line, f"expected a known {self.kind} ({error.args[0]})") from None
-
     def index_columns(self, table: Table, *columns: Sequence[str]) -> list[Tensor]:
         """The ids of whole columns, numbered row by row.
 
@@ -65,15 +50,23 @@ class Numbering:
                 self._seen.setdefault(name, len(self._seen))
             ids = self._seen
         else:
-            ids = {name: self._index_or_error(table, columns, name) for name in distinct}
+            ids = {name: self._index(table, columns, name) for name in distinct}
         return [torch.tensor([ids[name] for name in column], dtype=torch.long) for column in columns]
 
-    def _index_or_error(self, table: Table, columns: Sequence[Sequence[str]], name: str) -> int:
+    def _index(self, table: Table, columns: Sequence[Sequence[str]], name: str) -> int:
+        """The id of a known name, or an id that is written as such."""
         try:
-            return self.index(table.path, 0, name)
-        except DataError as error:
+            if self._known is not None and not self.ids:
+                return self._known.index(name, exact=True)
+            limit = _MAX_ID if self._known is None else self._size
+            index = parse_id(table.path, 0, name, f"the {self.kind}'s id", limit)
+        except (DataError, KeyError) as error:
+            known = f"expected a known {self.kind} ({error.args[0]})"
+            problem = error.problem if isinstance(error, DataError) else known
             row = min(column.index(name) for column in columns if name in column)
-            raise table.error(row, error.problem) from None
+            raise table.error(row, problem) from None
+        self._size = max(self._size, index + 1)
+        return index
 
     @property
     def names(self) -> list[str]:

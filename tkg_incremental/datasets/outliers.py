@@ -48,8 +48,6 @@ def _place(period: Period) -> float:
     """Days since the year 0, about."""
     if period.unit == "index":
         return period.value
-    return convert(period, "month")[0] * _DAYS / 12 if period.unit in ("year", "quarter", "month") else _day(period)
-
-
-def _day(period: Period) -> float:
+    if period.unit in ("year", "quarter", "month"):
+        return convert(period, "month")[0] * _DAYS / 12
     return convert(period, "day")[0] + _DAYS  # the ordinal 1 is in the year 1

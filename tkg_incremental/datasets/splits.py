@@ -12,26 +12,23 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data.timeline import SPLITS
+from tkg_incremental.datasets.options import Holdout
 
 
-def random_split(group: Tensor, val: float, test: float, seed: int) -> dict[str, Tensor]:
+def random_split(group: Tensor, holdout: Holdout) -> dict[str, Tensor]:
     """Draws groups of rows for validation and test.
 
     Args:
         group: ``[N]`` the group of each row, ``0 … G - 1``. A group is never divided.
-        val: The share of groups for validation.
-        test: The share of groups for test.
-        seed: Seed of the draw.
+        holdout: The shares of groups for validation and test, and the seed of the draw.
 
     Returns:
         For each split a mask ``[N]``.
     """
-    if min(val, test) < 0 or val + test >= 1:
-        raise ValueError(f"val and test must be shares that leave something to train (got {val} and {test})")
     groups = int(group.max()) + 1 if len(group) else 0
-    num_val, num_test = round(groups * val), round(groups * test)
+    num_val, num_test = round(groups * holdout.val), round(groups * holdout.test)
     split = torch.zeros(groups, dtype=torch.long)
-    drawn = torch.randperm(groups, generator=torch.Generator().manual_seed(seed))
+    drawn = torch.randperm(groups, generator=torch.Generator().manual_seed(holdout.seed))
     split[drawn[:num_val]] = 1
     split[drawn[num_val : num_val + num_test]] = 2
     return {name: split[group] == index for index, name in enumerate(SPLITS)}

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from tkg_incremental.data import TimeAxis, bin_by_count, parse_instant
 from tkg_incremental.data.dates import parse_period
-from tkg_incremental.data.units import check_unit, format_instant
+from tkg_incremental.data.units import Period, check_unit, format_instant
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.outliers import find_outliers
-from tkg_incremental.datasets.periods import END, START, TablePeriods
-from tkg_incremental.datasets.table import Table
+from tkg_incremental.datasets.periods import read_periods
+from tkg_incremental.datasets.table import END, START, Table
 from tkg_incremental.datasets.time_units import choose_unit, finest_unit
 
 #: How steps are made: one per unit, by count, from the first instant of each, or as an axis says.
@@ -54,52 +54,69 @@ def check_binning(binning: Any, unit: str, options: ReadOptions) -> Binning:
         return binning
     if options.outliers == "keep":
         raise ValueError("outliers='keep' has no effect where the steps are given: leave it out")
-    return binning if isinstance(binning, TimeAxis) else list(binning)
+    if isinstance(binning, TimeAxis):
+        return binning
+    steps = list(binning)
+    if not steps:
+        raise ValueError("binning must give the first instants of the steps, ascending (got none)")
+    return steps
 
 
-def unit_of(
-    times: Sequence[TablePeriods], binning: Binning, unit: str, options: ReadOptions, as_written: bool = False
+def read_dates(
+    tables: Sequence[Table], binning: Binning, unit: str, options: ReadOptions, as_written: bool = False
 ) -> tuple[str, str]:
-    """The unit of the axis, and why it is this one.
+    """Reads the dates of all tables. Returns the unit of the axis, and why it is this one.
 
     Args:
-        times: The dates of all tables.
+        tables: The tables; train facts come first.
         binning: How steps are made.
         unit: The unit that is asked for, or ``"auto"``.
         options: How dates are read.
         as_written: See :func:`~tkg_incremental.datasets.time_units.choose_unit`.
     """
+    known = binning.unit if isinstance(binning, TimeAxis) else unit
+    for table in tables:
+        read_periods(table, known, options.dayfirst, options.date_format)
+    found, reason = _unit_of(tables, binning, unit, options, as_written)
+    if found == "index" != known:  # numbers that were read as years
+        for table in tables:
+            read_periods(table, found)
+    if options.outliers == "error" and (binning is None or isinstance(binning, int)):
+        _check_outliers(tables)
+    return found, reason
+
+
+def _unit_of(
+    tables: Sequence[Table], binning: Binning, unit: str, options: ReadOptions, as_written: bool
+) -> tuple[str, str]:
     if isinstance(binning, TimeAxis):
         return binning.unit, "the unit of the given time axis"
     if unit != "auto":
         return unit, "as asked for"
     if isinstance(binning, list):
-        _check_not_empty(binning)
-        return finest_unit([parse_period(begin, options.dayfirst, options.date_format) for begin in binning]), (
-            "the unit of the given steps"
-        )
-    found = [(table.table.is_point, *table.distinct()) for table in times]
-    starts = {period for _, some, _ in found for period in some}
-    ends = {period for _, _, some in found for period in some}
+        begins = [parse_period(begin, options.dayfirst, options.date_format) for begin in binning]
+        return finest_unit(begins), "the unit of the given steps"
+    starts, ends = (set[Period]().union(*some) for some in zip(*(table.periods() for table in tables), strict=True))
     if not starts and not ends:
-        raise times[0].table.records.error(None, "expected a fact with a start or an end")
-    count, is_point = sum(map(TablePeriods.count, times)), any(point for point, *_ in found)
-    return choose_unit(starts, ends, count, is_point, as_written)
+        raise tables[0].error(None, "expected a fact with a start or an end")
+    is_point = any(table.is_point for table in tables)
+    return choose_unit(starts, ends, sum(map(Table.count, tables)), is_point, as_written)
 
 
-def check_outliers(times: Sequence[TablePeriods]) -> None:
+def _check_outliers(tables: Sequence[Table]) -> None:
     """Raises an error for dates far outside of all others."""
-    dates = {period for table in times for some in table.distinct() for period in some}
+    dates = set[Period]().union(*(some for table in tables for some in table.periods()))
     outliers = find_outliers(sorted(dates))
-    for table in times:
+    for table in tables:
         for period in outliers:
             place = table.find(period)
             if place is not None:
                 row, written = place
                 rest = sorted(dates - set(outliers), key=lambda period: period.value)
                 more = f" ({len(outliers)} dates are)" if len(outliers) > 1 else ""
-                reach = f", which lie in {_show(rest[0])} … {_show(rest[-1])}" if _same_unit(rest) else ""
-                raise table.table.error(
+                is_alike = len({period.unit for period in rest}) == 1
+                reach = f", which lie in {_show(rest[0])} … {_show(rest[-1])}" if is_alike else ""
+                raise table.error(
                     row,
                     f"the date {written!r} is far from the others{reach}{more}. Correct it, leave an open start or end "
                     "empty, or pass outliers='keep', on the command line --keep-outliers",
@@ -122,7 +139,7 @@ def make_axis(
         return binning
     values = [torch.cat([start[start != START], end[end != END]]) for start, end in instants]
     if not len(values[0]):
-        raise main.records.error(None, "expected a fact with a start or an end")
+        raise main.error(None, "expected a fact with a start or an end")
     all_values = torch.cat(values)
     first, last = int(all_values.min()), int(all_values.max())
     if binning is None:
@@ -131,7 +148,6 @@ def make_axis(
         axis = bin_by_count(values[0], binning, unit)
         # Instants of the other splits before or after the train facts belong to the outermost steps.
         return TimeAxis((first, *axis.first[1:]), (*axis.last[:-1], last), unit)
-    _check_not_empty(binning)
     begins = [parse_instant(begin, unit, options.dayfirst, options.date_format) for begin in binning]
     if any(a >= b for a, b in pairwise(begins)):
         raise ValueError(f"binning must give the first instants of the steps, ascending (got {binning})")
@@ -158,14 +174,5 @@ def to_steps(table: Table, start: Tensor, end: Tensor, axis: TimeAxis) -> tuple[
     return torch.searchsorted(firsts, start, right=True) - 1, torch.searchsorted(firsts, end, right=True) - 1
 
 
-def _check_not_empty(binning: list[Any]) -> None:
-    if not binning:
-        raise ValueError("binning must give the first instants of the steps, ascending (got none)")
-
-
-def _same_unit(periods: Sequence[Any]) -> bool:
-    return len({period.unit for period in periods}) == 1
-
-
-def _show(period: Any) -> str:
+def _show(period: Period) -> str:
     return format_instant(period.value, period.unit)

@@ -18,10 +18,10 @@ from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.lines import read_names
 from tkg_incremental.datasets.numbering import Numbering
 from tkg_incremental.datasets.options import Holdout, ReadOptions
-from tkg_incremental.datasets.periods import read_periods
+from tkg_incremental.datasets.readers import Source, is_delimited, is_frame, source_name
 from tkg_incremental.datasets.splits import random_split
-from tkg_incremental.datasets.steps import check_binning, check_outliers, make_axis, to_steps, unit_of
-from tkg_incremental.datasets.table import Source, Table, is_delimited, is_frame, load_table, source_name
+from tkg_incremental.datasets.steps import check_binning, make_axis, read_dates, to_steps
+from tkg_incremental.datasets.table import load_table
 from tkg_incremental.ops.keys import pack
 
 logger = logging.getLogger(__name__)
@@ -109,9 +109,14 @@ class TabularTKG(TKGDataset):
         return f"tabular-{digest.hexdigest()[:16]}"
 
     def build(self) -> Graph:
-        tables = {name: self._table(source) for name, source in self._sources.items()}
-        unit, times = self._times(tables)
-        instants = [periods.instants(unit) for periods in times]
+        columns, delimiter = self._read.columns, self._read.delimiter
+        tables = {
+            name: load_table(source, columns, delimiter if is_delimited(source) else None)
+            for name, source in self._sources.items()
+        }
+        unit, self._reason = read_dates(list(tables.values()), self._binning, self._unit, self._read)
+        logger.info("unit of time: %s (%s)", unit, self._reason)
+        instants = [table.instants(unit) for table in tables.values()]
         axis = make_axis(instants, self._binning, unit, self._read, tables["train"])
         entities = Numbering("entity", self._read.entities, self._read.ids)  # type: ignore[arg-type]
         relations = Numbering("relation", self._read.relations, self._read.ids)  # type: ignore[arg-type]
@@ -136,26 +141,10 @@ class TabularTKG(TKGDataset):
         splits = {name: self.timeline.split(name).facts[:, :3] for name in SPLITS[1:]}
         return {name: len(torch.unique(triples, dim=0)) for name, triples in splits.items()}
 
-    def _table(self, source: Source) -> Table:
-        return load_table(source, self._read.columns, self._read.delimiter if is_delimited(source) else None)
-
-    def _times(self, tables: dict[str, Table]) -> tuple[str, list[Any]]:
-        """The unit of the axis, and the dates of all tables."""
-        dates = (self._read.dayfirst, self._read.date_format)
-        known = self._binning.unit if isinstance(self._binning, TimeAxis) else self._unit
-        times = [read_periods(table, known, *dates) for table in tables.values()]
-        unit, self._reason = unit_of(times, self._binning, self._unit, self._read)
-        if unit == "index" != known:
-            times = [read_periods(table, unit) for table in tables.values()]
-        if self._read.outliers == "error" and (self._binning is None or isinstance(self._binning, int)):
-            check_outliers(times)
-        logger.info("unit of time: %s (%s)", unit, self._reason)
-        return unit, times
-
     def _withhold(self, facts: Tensor, num_entities: int, num_relations: int) -> dict[str, Tensor]:
         triples = pack([facts[:, 0], facts[:, 1], facts[:, 2]], [num_entities, num_relations, num_entities])
         group = torch.unique(triples, return_inverse=True)[1]
-        masks = random_split(group, self._holdout.val, self._holdout.test, seed=self._holdout.seed)
+        masks = random_split(group, self._holdout)
         return {split: facts[mask] for split, mask in masks.items()}
 
 

@@ -72,7 +72,8 @@ class WorldLeaders(TKGDataset):
         axis = TimeAxis.from_range(FIRST_YEAR, LAST_YEAR)
         with as_file(_packaged()) as path:
             table = load_table(path)
-        start, end = read_periods(table, "year").instants("year")
+        read_periods(table, "year")
+        start, end = table.instants("year")
         kept = end >= FIRST_YEAR  # some facts end before the first step
         heads, rels, tails = (list(compress(names, kept.tolist())) for names in (table.head, table.rel, table.tail))
         head, tail = entities.index_columns(table, heads, tails)

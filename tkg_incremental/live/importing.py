@@ -11,10 +11,9 @@ import torch
 from tkg_incremental.data.intervals import merge_intervals
 from tkg_incremental.datasets.numbering import Numbering
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.datasets.periods import END, START, read_periods
 from tkg_incremental.datasets.readers import Source
-from tkg_incremental.datasets.steps import check_outliers, unit_of
-from tkg_incremental.datasets.table import load_table
+from tkg_incremental.datasets.steps import read_dates
+from tkg_incremental.datasets.table import END, START, load_table
 from tkg_incremental.live.facts import Ints
 from tkg_incremental.live.records import OPEN
 from tkg_incremental.live.revisions import begin_revision, set_value
@@ -55,14 +54,8 @@ def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | 
     chosen from the dates."""
     options = options or ReadOptions()
     table = load_table(source, options.columns, options.delimiter)
-    periods = read_periods(table, unit, options.dayfirst, options.date_format)
-    asked = unit
-    unit, reason = unit_of([periods], None, asked, options, as_written=True)
-    if unit == "index" != asked:  # numbers that were read as years
-        periods = read_periods(table, unit)
-    if options.outliers == "error":
-        check_outliers([periods])
-    start, end = (times.numpy() for times in periods.instants(unit))
+    unit, reason = read_dates([table], None, unit, options, as_written=True)
+    start, end = (times.numpy() for times in table.instants(unit))
     bounded = np.concatenate([start[start != START], end[end != END]])
     entities, relations = Numbering("entity"), Numbering("relation")
     head, tail = entities.index_columns(table, table.head, table.tail)

@@ -105,7 +105,7 @@ class Evaluator:
         former = timeline.truth.deleted(step, self.window) if deleted else quads[:0]
         ended = timeline.observed.deleted(step, self.window) if self.exclude_ended else None
         known = timeline.known_entities(step) if candidates == "known" else timeline.order
-        with _eval_mode(model):
+        with eval_mode(model):
             count = model.rank_counter(known, step, communicator or self.communicator, limit, vectors)
             given = count, len(known), former, ended
             return StepRanks.cat([rank_side(model, timeline, quads, side, *given) for side in SIDES])
@@ -243,7 +243,7 @@ class Evaluator:
         vectors = None
         if model.static_entities and not model.is_sharded:
             # Once instead of at each step, whose copies would also scatter over the memory.
-            with torch.no_grad(), _eval_mode(model):
+            with torch.no_grad(), eval_mode(model):
                 vectors = model.candidate_vectors(self.timeline.order, 0)
         for step in steps:
             yield step, self.rank(model, step, False, candidates, communicator, limit, vectors)
@@ -285,7 +285,7 @@ def past_steps(step: int, limit: int | None = None) -> range:
 
 
 @contextmanager
-def _eval_mode(model: TKGModel) -> Iterator[None]:
+def eval_mode(model: TKGModel) -> Iterator[None]:
     """Switches dropout and the like off, and restores the former mode."""
     training = model.training
     model.eval()

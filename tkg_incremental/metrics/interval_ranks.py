@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data import Timeline
+from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, query_columns
 from tkg_incremental.ops.keys import segment_arange
 
@@ -35,11 +36,8 @@ def interval_ranks(model: TKGModel, timeline: Timeline, split: str = "test") -> 
     Returns:
         ``[2F]`` ranks, not always whole numbers.
     """
-    training = model.training
-    model.eval()
-    ranks = torch.cat([_side_ranks(model, timeline, timeline.split(split).facts, side) for side in SIDES])
-    model.train(training)
-    return ranks
+    with eval_mode(model):
+        return torch.cat([_side_ranks(model, timeline, timeline.split(split).facts, side) for side in SIDES])
 
 
 def _side_ranks(model: TKGModel, timeline: Timeline, facts: Tensor, side: Side) -> Tensor:

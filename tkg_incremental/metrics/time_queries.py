@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.data.timeline import Timeline
+from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.metrics.functional import hits_at, mean_reciprocal_rank
 from tkg_incremental.ops.answers import FIRST, LAST, TAIL, TIME
 
@@ -95,15 +96,13 @@ def time_prediction(
     last = timeline.num_steps - 1 if last is None else last
     asked, answers = timeline.split(split).between(0, last).facts, timeline.answers("tail")
     ranks, overlaps = [torch.empty(0, device=timeline.device)], [torch.empty(0, device=timeline.device)]
-    was_training = model.training
-    model.eval()
-    for facts in asked.split(_FACTS):
-        quads = facts[:, : TIME + 1].repeat_interleave(last + 1, 0)
-        quads[:, TIME] = torch.arange(last + 1, device=quads.device).repeat(len(facts))
-        scores = model(quads).view(len(facts), last + 1)
-        ranks.append(time_ranks(scores, facts, answers.contains(quads, quads[:, TAIL, None]).view_as(scores)))
-        overlaps.append(ae_iou(facts[:, [FIRST, LAST]], predicted_intervals(scores)))
-    model.train(was_training)
+    with eval_mode(model):
+        for facts in asked.split(_FACTS):
+            quads = facts[:, : TIME + 1].repeat_interleave(last + 1, 0)
+            quads[:, TIME] = torch.arange(last + 1, device=quads.device).repeat(len(facts))
+            scores = model(quads).view(len(facts), last + 1)
+            ranks.append(time_ranks(scores, facts, answers.contains(quads, quads[:, TAIL, None]).view_as(scores)))
+            overlaps.append(ae_iou(facts[:, [FIRST, LAST]], predicted_intervals(scores)))
     found = torch.cat(ranks)
     return {
         "time MRR": mean_reciprocal_rank(found),

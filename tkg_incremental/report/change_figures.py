@@ -6,7 +6,7 @@ import math
 from statistics import median
 from typing import Any
 
-from tkg_incremental.report.changes import Changes, DeletedRecord, Question, RankedDeletedFact, WatchedAnswer
+from tkg_incremental.report.changes import Changes, Question, RankedDeletedFact, WatchedAnswer
 from tkg_incremental.report.figures import curve_figure, figure, key, tick_labels
 from tkg_incremental.report.svg import Frame, svg
 
@@ -18,20 +18,19 @@ _MAX_STEPS = 30
 _SHADES = (1, 3, 10, 100)
 
 
-def ranks_around(changes: Changes, around: int = AROUND) -> dict[int, tuple[list[float], list[float]]]:
+def ranks_around(changes: Changes) -> dict[int, tuple[list[float], list[float]]]:
     """Ranks of the old and of the new answers of all handovers by steps since the handover: before it while the old
     answer is true, after it while the new one is.
 
     Args:
         changes: The records of a run.
-        around: Number of steps before and after.
     """
     place = {step: i for i, step in enumerate(changes.steps)}
     found: dict[int, tuple[list[float], list[float]]] = {}
     for question in changes.questions:
         for handover in question.handovers:
             old, new = question.answers[handover.old], question.answers[handover.new]
-            for offset in range(-around, around + 1):
+            for offset in range(-AROUND, AROUND + 1):
                 step = handover.time + offset
                 # Only steps at which one of the two is true: the ranks after a later handover do not count.
                 if step not in place or step not in (old if offset < 0 else new).holds:
@@ -144,13 +143,15 @@ def _show(rank: float | None) -> str:
 
 def deleted_rows(changes: Changes) -> list[dict[str, Any]]:
     """The deleted facts among the first ten answers, the last step first."""
-    return [_record(record, changes.labels) for record in reversed(changes.deleted)]
-
-
-def _record(record: DeletedRecord, labels: list[str]) -> dict[str, Any]:
-    share = f"{record.found} of {record.asked} questions" if record.asked else "no deleted facts"
-    facts = [_fact(fact, labels) for fact in record.facts]
-    return {"label": labels[record.time], "share": share, "facts": facts}
+    labels = changes.labels
+    return [
+        {
+            "label": labels[record.time],
+            "share": f"{record.found} of {record.asked} questions" if record.asked else "no deleted facts",
+            "facts": [_fact(fact, labels) for fact in record.facts],
+        }
+        for record in reversed(changes.deleted)
+    ]
 
 
 def _fact(fact: RankedDeletedFact, labels: list[str]) -> dict[str, Any]:

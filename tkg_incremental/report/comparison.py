@@ -41,7 +41,7 @@ def write_comparison(by_dataset: Mapping[str, Sequence[Group]], path: str | os.P
 
 def summary_table(groups: Sequence[Group]) -> tuple[list[str], list[list[str | float]]]:
     """Header and rows of the runs of one dataset, with the metrics that any of them has."""
-    metrics = [name for name in SUMMARY if any(not math.isnan(group.summary(name).mean) for group in groups)]
+    metrics = [name for name in SUMMARY if any(not math.isnan(group.summary(name)[0]) for group in groups)]
     rows: list[list[str | float]] = []
     for group in groups:
         seeds = ", ".join(str(result.seed) for result in group.results)
@@ -51,8 +51,8 @@ def summary_table(groups: Sequence[Group]) -> tuple[list[str], list[list[str | f
 
 
 def show_spread(value: Spread) -> str:
-    mean = show_number(value.mean)
-    return mean if math.isnan(value.std) else f"{mean} ± {show_number(value.std)}"
+    mean, std = value
+    return show_number(mean) if math.isnan(std) else f"{show_number(mean)} ± {show_number(std)}"
 
 
 def curve_class(number: int) -> str:
@@ -75,23 +75,20 @@ def _figure(metric: str, groups: Sequence[Group], kinds: Sequence[str]) -> str:
         return ""
     frame = Frame(len(times), *round_range(ends))
     drawing = frame.axes(tick_labels([labels[time] for time in times]), "after learning step …", about.unit)
-    none = Spread(math.nan, math.nan)
     for group, curve, kind in zip(groups, curves, kinds, strict=True):
-        values = [curve.get(time, none) for time in times]
-        drawing += frame.band([_ends(value, limits) for value in values if value.std > 0], kind, _places(values))
+        values = [curve.get(time, (math.nan, math.nan)) for time in times]
+        places = [i for i, (_, std) in enumerate(values) if std > 0]
+        drawing += frame.band([_ends(values[i], limits) for i in places], kind, places)
         tips = [f"{group.label}, {labels[t]}: {show_spread(v)}" for t, v in zip(times, values, strict=True)]
-        drawing += frame.line([value.mean for value in values], kind, tips)
+        drawing += frame.line([mean for mean, _ in values], kind, tips)
     heading = metric_heading(metric)
     return figure(f"curve-{slug(metric)}", heading, "", svg(frame.width, frame.height, metric, drawing))
 
 
-def _places(values: Sequence[Spread]) -> list[int]:
-    return [i for i, value in enumerate(values) if value.std > 0]
-
-
 def _ends(value: Spread, limits: tuple[float, float]) -> list[float]:
     """The ends of mean ± standard deviation, cut at the limits of the metric."""
-    if math.isnan(value.mean):
+    mean, std = value
+    if math.isnan(mean):
         return []
-    std = 0.0 if math.isnan(value.std) else value.std
-    return [min(max(end, limits[0]), limits[1]) for end in (value.mean - std, value.mean + std)]
+    low, high = (mean, mean) if math.isnan(std) else (mean - std, mean + std)
+    return [min(max(end, limits[0]), limits[1]) for end in (low, high)]

@@ -9,99 +9,89 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.ops.answers import HEAD, LAST, REL, SIDES, TAIL, Side
+from tkg_incremental.ops.answers import HEAD, LAST, REL, SIDES, TAIL, TIME, Side, query_columns
 from tkg_incremental.report.changes import DeletedRecord, RankedDeletedFact
 from tkg_incremental.report.watch import raw_ranks
 
 TOP = 10
 
 
-class DeletedFactRanks:
-    """Ranks both sides of deleted facts and names those among the first ten answers.
+def rank_deleted(
+    model: TKGModel,
+    timeline: Timeline,
+    time: int,
+    window: int,
+    candidates: Tensor,
+    names: tuple[Sequence[str], Sequence[str]],
+    max_scores: int,
+    count: int,
+) -> DeletedRecord:
+    """Ranks both sides of the deleted facts of a step, by the model after it, and names those among the first ten
+    answers.
 
     Args:
+        model: The model.
         timeline: The graph.
+        time: The step.
         window: Number of steps that deleted facts reach back.
-        entities: Names of the entities.
-        relations: Names of the relations.
-        max_scores: Maximum number of scores per step; more deleted facts are sampled.
-        count: Maximum number of named facts per step.
+        candidates: ``[m, d]`` vectors of the entities known at the step.
+        names: Names of the entities and of the relations.
+        max_scores: Maximum number of scores; more deleted facts are sampled.
+        count: Maximum number of named facts.
     """
-
-    def __init__(
-        self,
-        timeline: Timeline,
-        window: int,
-        entities: Sequence[str],
-        relations: Sequence[str],
-        max_scores: int,
-        count: int,
-    ) -> None:
-        self.timeline, self.window = timeline, window
-        self.entities, self.relations = entities, relations
-        self.max_scores, self.count = max_scores, count
-
-    def record(self, model: TKGModel, time: int, candidates: Tensor) -> DeletedRecord:
-        """The ranks of the deleted facts of a step by the model after it.
-
-        Args:
-            model: The model.
-            time: The step.
-            candidates: ``[m, d]`` vectors of the entities known at it.
-        """
-        deleted = self._sample(self.timeline.truth.deleted(time, self.window), len(candidates), time)
-        if len(deleted) == 0:
-            return DeletedRecord(time, 0, 0, [])
-        found = 0
-        named: list[RankedDeletedFact] = []
-        for side in SIDES:
-            ranks = raw_ranks(model, self.timeline, deleted, side, candidates)
-            top = ranks <= TOP
-            found += int(top.sum())
-            named += self._name(model, deleted[top], ranks[top], side, candidates)
-        named.sort(key=_order)
-        return DeletedRecord(time, len(SIDES) * len(deleted), found, named[: self.count])
-
-    def _sample(self, quads: Tensor, candidates: int, time: int) -> Tensor:
-        """As many quads as may be scored. The run's own generator is not used: recording must not change the run."""
-        room = max(1, self.max_scores // (len(SIDES) * candidates))
-        if len(quads) <= room:
-            return quads
-        order = torch.randperm(len(quads), generator=torch.Generator().manual_seed(time))
-        return quads[order[:room].to(quads.device)]
-
-    def _name(
-        self, model: TKGModel, quads: Tensor, ranks: Tensor, side: Side, candidates: Tensor
-    ) -> list[RankedDeletedFact]:
-        index = self.timeline.answers(side, "all")
-        # Facts with another answer now, then by rank: close to `_order`, which needs the ranks of the answers.
-        best = torch.argsort(ranks + ~index.has_answers(quads) * TOP, stable=True)[: self.count]
-        quads = quads[best]
-        scores = model.score_all(quads, side, candidates)
-        owner, answers = index.expand(quads)
-        facts = []
-        for i, rank in enumerate(ranks[best].tolist()):
-            head, rel, tail = quads[i, [HEAD, REL, TAIL]].tolist()
-            names = self.entities[head], self.relations[rel], self.entities[tail]
-            fact = RankedDeletedFact(*names, side, rank, self._last_true(quads[i]))
-            current = answers[owner == i]
-            if len(current):
-                columns = self.timeline.column_of[current]
-                best_answer = int(scores[i, columns].argmax())
-                own = scores[i, columns[best_answer]]
-                better = (scores[i] > own).sum() + ((scores[i] == own).sum() - 1) / 2
-                fact.now, fact.now_rank = self.entities[int(current[best_answer])], 1 + float(better)
-            facts.append(fact)
-        return facts
-
-    def _last_true(self, quad: Tensor) -> int:
-        """The last step before the quad's at which its triple held."""
-        time = int(quad[3])
-        before = self.timeline.truth.between(time - self.window, time - 1).facts
-        return int(before[(before[:, :3] == quad[:3]).all(1), LAST].max())
+    deleted = timeline.truth.deleted(time, window)
+    room = max(1, max_scores // (len(SIDES) * len(candidates)))
+    if len(deleted) > room:  # not with the run's own generator: recording must not change the run
+        order = torch.randperm(len(deleted), generator=torch.Generator().manual_seed(time))
+        deleted = deleted[order[:room].to(deleted.device)]
+    found = 0
+    named: list[RankedDeletedFact] = []
+    for side in SIDES if len(deleted) else ():
+        scores = model.score_all(deleted, side, candidates)
+        ranks = raw_ranks(scores, timeline.column_of[deleted[:, query_columns(side)[1]]])
+        top = ranks <= TOP
+        found += int(top.sum())
+        named += _name(timeline, window, deleted[top], side, scores[top], ranks[top], names, count)
+    # Clear mistakes first: another answer is true now, and ranks lower.
+    named.sort(key=lambda f: (f.now is None, f.now_rank is not None and f.now_rank < f.rank, f.rank))
+    return DeletedRecord(time, len(SIDES) * len(deleted), found, named[:count])
 
 
-def _order(fact: RankedDeletedFact) -> tuple[bool, bool, float]:
-    """Clear mistakes first: another answer is true now, and ranks lower."""
-    outranked = fact.now_rank is not None and fact.now_rank < fact.rank
-    return fact.now is None, outranked, fact.rank
+def _name(
+    timeline: Timeline,
+    window: int,
+    quads: Tensor,
+    side: Side,
+    scores: Tensor,
+    ranks: Tensor,
+    names: tuple[Sequence[str], Sequence[str]],
+    count: int,
+) -> list[RankedDeletedFact]:
+    """Deleted facts by name, with the best ranked answers that are true now: at most ``count``, the worst first."""
+    entities, relations = names
+    index = timeline.answers(side, "all")
+    # Facts with another answer now, then by rank: close to the order of the record, which needs the ranks of answers.
+    best = torch.argsort(ranks + ~index.has_answers(quads) * TOP, stable=True)[:count]
+    quads, scores = quads[best], scores[best]
+    owner, answers = index.expand(quads)
+    facts = []
+    for i, (quad, rank) in enumerate(zip(quads, ranks[best].tolist(), strict=True)):
+        head, rel, tail = quad[[HEAD, REL, TAIL]].tolist()
+        fact = RankedDeletedFact(
+            entities[head], relations[rel], entities[tail], side, rank, _last_true(timeline, window, quad)
+        )
+        current = answers[owner == i]
+        if len(current):
+            columns = timeline.column_of[current]
+            place = int(scores[i, columns].argmax())
+            fact.now = entities[int(current[place])]
+            fact.now_rank = float(raw_ranks(scores[i : i + 1], columns[place : place + 1]))
+        facts.append(fact)
+    return facts
+
+
+def _last_true(timeline: Timeline, window: int, quad: Tensor) -> int:
+    """The last step before the quad's at which its triple held."""
+    time = int(quad[TIME])
+    before = timeline.truth.between(time - window, time - 1).facts
+    return int(before[(before[:, :TIME] == quad[:TIME]).all(1), LAST].max())

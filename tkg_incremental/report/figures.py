@@ -56,7 +56,7 @@ def curve_figure(
     label: str,
     kind: str = "s0",
 ) -> str:
-    """A line from zero on; empty if there is no value.
+    """A line from zero on, or bars; empty if there is no value.
 
     Args:
         name: Id of the element.
@@ -65,14 +65,19 @@ def curve_figure(
         curve: Label, value and tool tip of each step; a value may be NaN.
         titles: Titles of both axes.
         label: Description for screen readers.
-        kind: Class of the line.
+        kind: Class of the line; bars are drawn for ``"added"``.
     """
     labels, values, tips = curve
     there = [value for value in values if math.isfinite(value)]
     if not there:
         return ""
     frame = Frame(len(values), *round_range([0.0, *there]))
-    drawing = frame.axes(tick_labels(labels), *titles) + frame.line(values, kind, tips)
+    drawing = frame.axes(tick_labels(labels), *titles)
+    if kind == "added":
+        bars = enumerate(zip(values, tips, strict=True))
+        drawing += "".join(frame.bar(i, 0, value, kind, tip) for i, (value, tip) in bars if math.isfinite(value))
+    else:
+        drawing += frame.line(values, kind, tips)
     return figure(name, heading, text, svg(frame.width, frame.height, label, drawing))
 
 
@@ -128,39 +133,27 @@ def cost_figures(result: Result) -> list[str]:
     labels = [step["label"] for step in result.steps]
     sizes = [step.get("data_size", math.nan) for step in result.steps]
     epochs = [step.get("epochs", 0) for step in result.steps]
-    seconds = [_times(step.get("epoch_seconds", math.nan), n) for step, n in zip(result.steps, epochs, strict=True)]
+    # A step without epochs has no time per epoch.
+    seconds = [
+        n * step.get("epoch_seconds", math.nan) if n else 0.0 for step, n in zip(result.steps, epochs, strict=True)
+    ]
     size_tips = [f"{a}: {b:,.0f} labelled facts in an epoch" for a, b in zip(labels, sizes, strict=True)]
     time_tips = [f"{a}: {b:.1f} s for {n} epochs" for a, b, n in zip(labels, seconds, epochs, strict=True)]
     total = short(round(sum(s for s in seconds if math.isfinite(s)), 1))
+    size_title = "Data size <span class='full'>per epoch</span>"
+    size_text = escape(DESCRIPTIONS["data_size"].text) + f" On average {short(result.summary['data_size'])}."
+    time_title = "Training time <span class='full'>per step</span>"
+    average = result.summary["epoch_seconds"]
+    time_text = (
+        f"Seconds spent on the epochs of a step, without evaluation; {total} s in total, {sum(epochs)} epochs of "
+        f"{'–' if math.isnan(average) else f'{average:.2g}'} s on average."
+    )
+    size, time = (labels, sizes, size_tips), (labels, seconds, time_tips)
+    size_label, time_label = f"{size_title}, labelled facts", f"{time_title}, seconds"
     return [
-        _bars(
-            "data-size",
-            "Data size <span class='full'>per epoch</span>",
-            escape(DESCRIPTIONS["data_size"].text) + f" On average {short(result.summary['data_size'])}.",
-            (labels, sizes, size_tips),
-            "labelled facts",
-        ),
-        _bars(
-            "time",
-            "Training time <span class='full'>per step</span>",
-            f"Seconds spent on the epochs of a step, without evaluation; {total} s in total, "
-            f"{sum(epochs)} epochs of {_digits(result.summary['epoch_seconds'])} s on average.",
-            (labels, seconds, time_tips),
-            "seconds",
-        ),
+        curve_figure("data-size", size_title, size_text, size, (STEP, "labelled facts"), size_label, "added"),
+        curve_figure("time", time_title, time_text, time, (STEP, "seconds"), time_label, "added"),
     ]
-
-
-def _bars(name: str, heading: str, text: str, data: tuple[list[str], list[float], list[str]], unit: str) -> str:
-    labels, values, tips = data
-    there = [value for value in values if math.isfinite(value)]
-    if not there:
-        return ""
-    low, high = round_range([0.0, *there])
-    frame = Frame(len(values), low, high)
-    parts = [frame.axes(tick_labels(labels), STEP, unit)]
-    parts += [frame.bar(i, 0, v, "added", tips[i]) for i, v in enumerate(values) if math.isfinite(v)]
-    return figure(name, heading, text, svg(frame.width, frame.height, f"{heading}, {unit}", "".join(parts)))
 
 
 def loss_figures(result: Result) -> list[str]:
@@ -202,14 +195,6 @@ def round_range(values: Sequence[float]) -> tuple[float, float]:
         return low, low + 1
     step = nice_step((high - low) / 5)
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-
-
-def _times(seconds: float, epochs: int) -> float:
-    return 0.0 if epochs == 0 else seconds * epochs
-
-
-def _digits(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.2g}"
 
 
 def slug(name: str) -> str:

@@ -8,17 +8,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tkg_incremental.run_file import read_run_file
 from tkg_incremental.training.result import Result
 
-
-class Spread(NamedTuple):
-    """A mean and, of at least two values, their standard deviation (with n - 1)."""
-
-    mean: float
-    std: float
+#: A mean and, of at least two values, their standard deviation (with n - 1).
+Spread = tuple[float, float]
 
 
 @dataclass
@@ -54,12 +50,12 @@ def spread(values: Sequence[float]) -> Spread:
     """Mean and standard deviation of the values that are numbers.
 
     >>> spread([1.0, 3.0, float("nan")])
-    Spread(mean=2.0, std=1.4142135623730951)
+    (2.0, 1.4142135623730951)
     """
     there = [value for value in values if not math.isnan(value)]
     if not there:
-        return Spread(math.nan, math.nan)
-    return Spread(statistics.fmean(there), statistics.stdev(there) if len(there) > 1 else math.nan)
+        return math.nan, math.nan
+    return statistics.fmean(there), statistics.stdev(there) if len(there) > 1 else math.nan
 
 
 def group_runs(runs: Iterable[tuple[Path, Result, dict[str, Any]]]) -> dict[str, list[Group]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -19,34 +17,23 @@ MAX_GAP = 5
 _MIN_SINGLE = 0.7
 
 
-class QuestionIds(NamedTuple):
-    """A question by ids: the side asked for, the entity on the other side, the relation."""
-
-    side: Side
-    given: int
-    rel: int
+#: A question by ids: the side asked for, the entity on the other side, the relation.
+QuestionIds = tuple[Side, int, int]
 
 
-class Handovers(NamedTuple):
-    """All handovers of one side, each ``[H]``; ``single`` is ``[num_relations]``, see :func:`find_handovers`."""
-
-    given: Tensor
-    rel: Tensor
-    old: Tensor
-    new: Tensor
-    time: Tensor
-    single: Tensor
-
-
-def find_handovers(timeline: Timeline, side: Side) -> Handovers:
+def find_handovers(timeline: Timeline, side: Side) -> tuple[Tensor, Tensor]:
     """Where a question has one answer and, at the next step at which it has one again, another.
 
-    Facts of all splits count. ``single`` is the share of the steps of each relation's questions with exactly one
-    answer. The cost follows the number of facts, not their durations.
+    Facts of all splits count. The cost follows the number of facts, not their durations.
 
     Args:
         timeline: The graph.
         side: The side that is asked for.
+
+    Returns:
+        ``[H, 5]`` handovers: given entity, relation, old answer, new answer, and the first step at which the new one is
+        the only one; and ``[num_relations]`` the share of the steps of each relation's questions with exactly one
+        answer.
     """
     facts = timeline.truth.facts
     given, asked = query_columns(side)
@@ -81,14 +68,15 @@ def find_handovers(timeline: Timeline, side: Side) -> Handovers:
     )
     before, after = before[changed], after[changed]
     entity, rel = key[after] // timeline.num_relations, key[after] % timeline.num_relations
-    return Handovers(entity, rel, answer[before], answer[after], time[after], single / steps.clamp(min=1))
+    handovers = torch.stack([entity, rel, answer[before], answer[after], time[after]], dim=1)
+    return handovers, single / steps.clamp(min=1)
 
 
-def choose_questions(handovers: dict[Side, Handovers], timeline: Timeline, count: int) -> list[QuestionIds]:
+def choose_questions(handovers: dict[Side, tuple[Tensor, Tensor]], timeline: Timeline, count: int) -> list[QuestionIds]:
     """The questions to follow: of each relation in turn, those about the entity with the most quads first.
 
     Args:
-        handovers: By side.
+        handovers: What :func:`find_handovers` returns for each side.
         timeline: The graph.
         count: Maximum number of questions.
     """
@@ -98,10 +86,9 @@ def choose_questions(handovers: dict[Side, Handovers], timeline: Timeline, count
         degree.index_add_(0, facts[:, column], facts[:, LAST] - facts[:, FIRST] + 1)
     found: list[tuple[int, int, QuestionIds]] = []
     for side in SIDES:
-        changes = handovers[side]
-        wanted = changes.single[changes.rel] >= _MIN_SINGLE
-        sizes = (timeline.num_relations, timeline.num_entities)
-        questions = torch.unique(pack([changes.rel[wanted], changes.given[wanted]], sizes))
+        changes, single = handovers[side]
+        given, rel = changes[single[changes[:, 1]] >= _MIN_SINGLE, :2].unbind(1)
+        questions = torch.unique(pack([rel, given], (timeline.num_relations, timeline.num_entities)))
         rel, given = questions // timeline.num_entities, questions % timeline.num_entities
         by_degree = lexsort(rel, degree.max() - degree[given])
         rel, given = rel[by_degree], given[by_degree]
@@ -109,5 +96,5 @@ def choose_questions(handovers: dict[Side, Handovers], timeline: Timeline, count
         place = segment_arange(per_relation)
         size = torch.repeat_interleave(per_relation, per_relation)
         rows = torch.stack([place, -size, given, rel], dim=1)[place < count].tolist()
-        found += [(t, s, QuestionIds(side, g, r)) for t, s, g, r in rows]
+        found += [(t, s, (side, g, r)) for t, s, g, r in rows]
     return [question for _, _, question in sorted(found)[:count]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+ARROWS = {"higher": "↑ higher is better", "lower": "↓ lower is better"}
+
 
 class Description(NamedTuple):
     """A metric.
@@ -22,7 +24,7 @@ class Description(NamedTuple):
 
     @property
     def arrow(self) -> str:
-        return {"higher": "↑ higher is better", "lower": "↓ lower is better"}.get(self.better, "")
+        return ARROWS.get(self.better, "")
 
 
 DESCRIPTIONS = {

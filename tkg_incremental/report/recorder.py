@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import SIDES, Side
 from tkg_incremental.report.changes import Changes, FactCounts
-from tkg_incremental.report.deleted_facts import DeletedFactRanks
+from tkg_incremental.report.deleted_facts import rank_deleted
 from tkg_incremental.report.handovers import QuestionIds, choose_questions, find_handovers
-from tkg_incremental.report.watch import WatchList
+from tkg_incremental.report.watch import rank_answers, watch_question
 from tkg_incremental.training.callbacks import Callback
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ class ChangeRecorder(Callback):
                 raise ValueError(f"watch must leave out either head or tail (got {(head, rel, tail)!r})")
         self.watch, self.max_questions, self.max_deleted = list(watch), max_questions, max_deleted
         self.changes: Changes | None = None
-        self._list: WatchList | None = None
-        self._deleted: DeletedFactRanks | None = None
+        #: Ids of the questions of :attr:`changes` and of their answers.
+        self._ids: list[tuple[QuestionIds, Tensor]] = []
+        self._names: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
         if not trainer.base_is_ready:
@@ -78,13 +79,13 @@ class ChangeRecorder(Callback):
         """Prepares everything that does not depend on the model, and reads earlier records."""
         line = trainer.timeline
         handovers = {side: find_handovers(line, side) for side in SIDES}
-        names = _names(trainer.model, line)
-        questions = [self._ids(trainer.model, question) for question in self.watch]
+        self._names = _names_of(trainer.model, line)
+        questions = [_question_ids(trainer.model, question) for question in self.watch]
         # About two answers per question.
         room = min(self.max_questions, _SCORES // max(1, 2 * line.num_entities))
         questions += [q for q in choose_questions(handovers, line, room) if q not in questions]
-        self._list = WatchList(line, handovers, questions, *names)
-        self._deleted = DeletedFactRanks(line, trainer.evaluator.window, *names, _SCORES, self.max_deleted)
+        watched = [watch_question(line, ids, handovers[ids[0]][0], *self._names) for ids in questions]
+        self._ids = [(ids, answers) for ids, (_, answers) in zip(questions, watched, strict=True)]
         result = trainer.result
         self.changes = Changes(
             about={name: getattr(result, name) for name in ("dataset", "model", "strategy", "seed")},
@@ -92,48 +93,29 @@ class ChangeRecorder(Callback):
             base_step=line.base_step,
             window=trainer.evaluator.window,
             facts=_count_facts(line),
-            questions=self._list.questions,
+            questions=[question for question, _ in watched],
         )
-        if trainer.folder is not None and time > line.base_step:
-            self._continue(trainer.folder / "changes.json", time)
-
-    def _continue(self, path: Path, time: int) -> None:
-        assert self.changes is not None
-        if not path.exists():
-            return
-        earlier = Changes.load(path)
-        if not self.changes.is_of_same_run(earlier):
-            return
-        earlier.forget_from(time)
-        self.changes.steps, self.changes.deleted = earlier.steps, earlier.deleted
-        for mine, theirs in zip(self.changes.questions, earlier.questions, strict=True):
-            mine.first = theirs.first
-            for answer, recorded in zip(mine.answers, theirs.answers, strict=True):
-                answer.ranks = recorded.ranks
+        path = None if trainer.folder is None else trainer.folder / "changes.json"
+        if path is not None and path.exists() and time > line.base_step:
+            earlier = Changes.load(path)
+            if self.changes.is_of_same_run(earlier):
+                earlier.forget_from(time)
+                self.changes = earlier
 
     @torch.no_grad()
     def _record(self, trainer: IncrementalTrainer, model: TKGModel, time: int) -> None:
-        assert self.changes is not None
-        assert self._list is not None
-        assert self._deleted is not None
-        if time in self.changes.steps:
+        changes, line = self.changes, trainer.timeline
+        assert changes is not None
+        if time in changes.steps:
             return
-        candidates = model.candidate_vectors(trainer.timeline.known_entities(time), time)
-        self._list.rank(model, time, candidates)
-        self.changes.deleted.append(self._deleted.record(model, time, candidates))
-        self.changes.steps.append(time)
+        candidates = model.candidate_vectors(line.known_entities(time), time)
+        for question, (ids, answers) in zip(changes.questions, self._ids, strict=True):
+            rank_answers(question, ids, answers, model, line, time, candidates, self._names[0])
+        limits = _SCORES, self.max_deleted
+        changes.deleted.append(rank_deleted(model, line, time, changes.window, candidates, self._names, *limits))
+        changes.steps.append(time)
         if trainer.folder is not None:
-            self.changes.save(trainer.folder / "changes.json")
-
-    @staticmethod
-    def _ids(model: TKGModel, question: tuple[str | None, str, str | None]) -> QuestionIds:
-        if model.catalog is None:
-            raise ValueError(f"watch needs a model with names, made with from_dataset() (got {question!r})")
-        head, rel, tail = question
-        side: Side = "head" if head is None else "tail"
-        given = tail if head is None else head
-        assert given is not None
-        return QuestionIds(side, model.catalog.entities.index(given), model.catalog.relations.index(rel))
+            changes.save(trainer.folder / "changes.json")
 
     def __repr__(self) -> str:
         return f"ChangeRecorder(max_questions={self.max_questions}, max_deleted={self.max_deleted})"
@@ -148,8 +130,18 @@ def _count_facts(line: Timeline) -> list[FactCounts]:
     return counts
 
 
-def _names(model: TKGModel, line: Timeline) -> tuple[Sequence[str], Sequence[str]]:
+def _names_of(model: TKGModel, line: Timeline) -> tuple[Sequence[str], Sequence[str]]:
     if model.catalog is not None:
         return model.catalog.entities.names, model.catalog.relations.names
     entities = [f"entity {i}" for i in range(line.num_entities)]
     return entities, [f"relation {i}" for i in range(line.num_relations)]
+
+
+def _question_ids(model: TKGModel, question: tuple[str | None, str, str | None]) -> QuestionIds:
+    if model.catalog is None:
+        raise ValueError(f"watch needs a model with names, made with from_dataset() (got {question!r})")
+    head, rel, tail = question
+    side: Side = "head" if head is None else "tail"
+    given = tail if head is None else head
+    assert given is not None
+    return side, model.catalog.entities.index(given), model.catalog.relations.index(rel)

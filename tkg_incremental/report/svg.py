@@ -176,7 +176,7 @@ def svg(width: float, height: float, label: str, content: str, kind: str = "") -
     )
 
 
-def ticks(low: float, high: float, count: int = 5) -> list[float]:
+def ticks(low: float, high: float) -> list[float]:
     """Round values from ``low`` to ``high``.
 
     >>> ticks(0, 43)
@@ -184,7 +184,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """
     if high <= low:
         return [low]
-    step = nice_step((high - low) / count)
+    step = nice_step((high - low) / 5)
     first = math.ceil(low / step - 1e-9)
     values = [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
     return [round(v, 10) if step < 1 else round(v) for v in values]

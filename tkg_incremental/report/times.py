@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.report.templates import load_script
 from tkg_incremental.text import printable
@@ -32,15 +32,8 @@ GROUP BY {given}, rel HAVING answers > 1 AND now <= 1 ORDER BY now DESC, answers
 """
 
 
-class Asked(NamedTuple):
-    """A question by name; the side that is asked for is :obj:`None`."""
-
-    head: str | None
-    rel: str
-    tail: str | None
-
-    def __str__(self) -> str:
-        return f"{self.head or '?'} · {self.rel} · {self.tail or '?'}"
+#: A question by name: head, relation and tail, with :obj:`None` for the side that is asked for.
+Asked = tuple[str | None, str, str | None]
 
 
 def choose_questions(graph: ServedGraph, count: int = _QUESTIONS) -> list[Asked]:
@@ -59,11 +52,11 @@ def choose_questions(graph: ServedGraph, count: int = _QUESTIONS) -> list[Asked]
         relations = store.relations.of([row[1] for row in rows])
         for (_, rel, answers, now), name, relation in zip(rows, names, relations, strict=True):
             if name and relation:
-                question = Asked(None, relation, name) if given == "tail" else Asked(name, relation, None)
+                question: Asked = (None, relation, name) if given == "tail" else (name, relation, None)
                 found.append((now, answers, rel, question))
     chosen: list[Asked] = []
     per_relation: dict[int, int] = {}
-    for *_, rel, question in sorted(found, key=lambda each: (-each[0], -each[1], str(each[3]))):
+    for *_, rel, question in sorted(found, key=lambda each: (-each[0], -each[1], _title(each[3]))):
         per_relation[rel] = per_relation.get(rel, 0) + 1
         if per_relation[rel] <= _PER_RELATION and len(chosen) < count:
             chosen.append(question)
@@ -93,7 +86,7 @@ def answers_through_time(graph: ServedGraph) -> dict[str, Any] | None:
     data = json.dumps({"labels": shown, "answers": answers, "calibrated": calibrated}, ensure_ascii=False)
     return {
         "calibrated": calibrated,
-        "titles": [str(asked) for asked in questions],
+        "titles": [_title(asked) for asked in questions],
         "labels": shown,
         "first": answers[0][-1],
         # Inside of a script element only "<" could end it.
@@ -102,10 +95,15 @@ def answers_through_time(graph: ServedGraph) -> dict[str, Any] | None:
     }
 
 
+def _title(asked: Asked) -> str:
+    return " · ".join(name or "?" for name in asked)
+
+
 def _is_known(engine: AnswerEngine, asked: Asked) -> bool:
+    head, rel, tail = asked
     try:
-        engine.relations.index(asked.rel)
-        engine.entities.index(asked.head or asked.tail or "")
+        engine.relations.index(rel)
+        engine.entities.index(head or tail or "")
     except KeyError:
         return False
     return True

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tkg_incremental.report.figures import figure, key
+from tkg_incremental.report.metric_descriptions import ARROWS
 from tkg_incremental.report.svg import Frame, svg
 from tkg_incremental.training.result import Result
 
@@ -61,5 +62,4 @@ def reliability_figure(calibration: dict[str, Any]) -> str:
 
 
 def _tile(title: str, value: str, unit: str, better: str) -> dict[str, str]:
-    arrow = "↑ higher is better" if better == "higher" else "↓ lower is better"
-    return {"title": title, "value": value, "unit": unit, "arrow": arrow}
+    return {"title": title, "value": value, "unit": unit, "arrow": ARROWS[better]}

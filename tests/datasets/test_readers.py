@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from tkg_incremental.datasets.lines import DataError
-from tkg_incremental.datasets.readers import read_records
-from tkg_incremental.datasets.readers.delimited import sniff
-from tkg_incremental.datasets.readers.json_lines import read_json_lines
+from tkg_incremental.datasets.readers import read_json_lines, read_records, sniff
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])
@@ -19,7 +17,7 @@ def test_delimiters(tmp_path: Path, delimiter: str, suffix: str) -> None:
     rows = [["a", "r", "b", "2000"], ["c, d; e", "r", "f | g", "2001"]]
     quote = "" if delimiter == "\t" else '"'
     path.write_text("".join(delimiter.join(f"{quote}{field}{quote}" for field in row) + "\n" for row in rows))
-    assert list(read_records(path).rows) == rows
+    assert read_records(path)[1] == rows
 
 
 def test_a_header_decides_about_the_delimiter() -> None:
@@ -32,19 +30,20 @@ def test_a_header_decides_about_the_delimiter() -> None:
 def test_lines_and_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "facts.csv"
     path.write_bytes('\ufeffhead,rel,tail,time\r\n"a\r\nb",r,c,2000\r\n\r\nd,r,e,2001\r\n'.encode())
-    records = read_records(path)
-    assert records.rows[0] == ["head", "rel", "tail", "time"]
-    assert records.lines == [1, 2, 5]
+    header, rows, lines = read_records(path)
+    assert header is None
+    assert rows[0] == ["head", "rel", "tail", "time"]
+    assert lines == [1, 2, 5]
 
 
 def test_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "facts.jsonl"
     facts = [{"head": "a", "rel": "r", "tail": 3, "time": 2000}, {"head": "ü", "rel": "r", "tail": "b", "end": None}]
     path.write_text("\n\n".join(map(json.dumps, facts)) + "\n")
-    records = read_records(path)
-    assert records.header == ["head", "rel", "tail", "time", "end"]
-    assert records.rows == [["a", "r", 3, 2000, None], ["ü", "r", "b", None, None]]
-    assert records.lines == [1, 3]
+    header, rows, lines = read_records(path)
+    assert header == ["head", "rel", "tail", "time", "end"]
+    assert rows == [["a", "r", 3, 2000, None], ["ü", "r", "b", None, None]]
+    assert lines == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "facts.parquet"
     parquet.write_table(arrow.table({"head": ["a", None], "time": [1, 2]}), path)
-    assert read_records(path).rows == [("a", 1), (None, 2)]
+    assert read_records(path) == (["head", "time"], [("a", 1), (None, 2)], None)
     path.write_bytes(b"nothing")
     with pytest.raises(DataError, match="expected a Parquet file"):
         read_records(path)
@@ -87,4 +86,4 @@ def test_half_characters(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 1: expected Unicode text for 'tail' \(got '.+ud800'\)"):
         read_json_lines(path)
     path.write_text('{"head": "\\ud83d\\ude00", "rel": "r", "tail": "é", "start": 1}\n')
-    assert read_json_lines(path).rows[0][0] == "😀"
+    assert read_json_lines(path)[1][0][0] == "😀"
