@@ -8,6 +8,7 @@ import pytest
 
 from tkg_incremental.datasets.lines import DataError
 from tkg_incremental.datasets.readers import read_json_lines, read_records, sniff
+from tkg_incremental.datasets.table import load_table
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])
@@ -49,7 +50,6 @@ def test_json_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected at least one line"),
         ('{"head": "a"}\n{"head"\n', "line 2: expected one JSON object per line"),
         ("[1]\n", r"line 1: expected one JSON object per line \(got '\[1\]'\)"),
         ('{"head": ["a"]}\n', r"line 1: expected text or a number for 'head' \(got \"\['a'\]\"\)"),
@@ -77,6 +77,19 @@ def test_parquet(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(DataError, match="expected a Parquet file"):
         read_records(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_empty_files(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"facts{suffix}"
+    path.write_text("\n \n")
+    assert read_records(path)[1:] == ([], [])
+    with pytest.raises(DataError, match=r"expected at least one line \(the file is empty\)"):
+        load_table(path)
+
+
+def test_a_carriage_return_ends_a_line() -> None:
+    assert sniff(Path("f.csv"), "head;rel;tail;time\ra, b, c, d;r;e, f;2000\r") == ";"
 
 
 def test_half_characters(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -63,7 +62,8 @@ def test_formats(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("head,rel,tail,at\na,r,b,1\n", "expected a column op"),
-        ("op,head,rel,tail,at,start\nadd,a,r,b,1,1\n", "expected the column at once"),
+        ("op,head,rel,tail,at,at\nadd,a,r,b,1,1\n", "expected the column at once"),
+        ("op,change,head,rel,tail,at\nadd,add,a,r,b,1\n", "expected the column op once"),
         ('op,head,rel,tail,at\nadd,"a,r,b,1\n', "unexpected end of data"),
         ("op,head\nadd,a\n", "expected a column rel and tail"),
     ],
@@ -84,17 +84,9 @@ def test_other_sources_that_cannot_be_read(tmp_path: Path) -> None:
         (5, TypeError, "must be a path"),
         ([5], DataError, "expected a mapping"),
     ]
-    if importlib.util.find_spec("pyarrow") is None:
-        cases.append((tmp_path / "a.parquet", ImportError, "needs the package pyarrow"))
     for source, error, message in cases:
         with pytest.raises(error, match=message):
             ChangeSet.read(source, int)
-
-
-def test_a_day_without_changes(tmp_path: Path) -> None:
-    for text in ("", "\n", "op,head,rel,tail\n"):
-        (tmp_path / "a.csv").write_text(text)
-        assert len(ChangeSet.read(tmp_path / "a.csv", int)) == 0
 
 
 def test_lines_that_are_no_changes() -> None:

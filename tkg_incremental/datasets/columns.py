@@ -106,12 +106,10 @@ def _mapped(
     """The columns that a mapping names, and for other roles those with usual names."""
     if unknown := [role for role in columns if role not in ROLES]:
         raise ValueError(f"columns must map from {', '.join(ROLES)} (got {', '.join(map(str, unknown))})")
-    exact = {field.strip(): place for place, field in reversed(list(enumerate(fields)))}
-    keys = {column_key(field): place for place, field in reversed(list(enumerate(fields)))}
     given: dict[str, int] = {}
     for role, name in columns.items():
-        place = name if isinstance(name, int) else exact.get(name, keys.get(column_key(name), -1))
-        if not 0 <= place < len(fields):
+        place = name if isinstance(name, int) else find_name(fields, name)
+        if place is None or not 0 <= place < len(fields):
             header = short(" | ".join(fields), 200)
             raise DataError(path, line, f"expected a column {name!r} for {role} (got {header!r})")
         given[role] = place
@@ -156,6 +154,15 @@ def _incomplete(path: Path, line: int | None, fields: Sequence[str], places: Map
     remedy = "Name them with columns={'head': …}, on the command line --columns head=…,rel=…,tail=…"
     problem = f"{_EXPECTED}; not found: {', '.join(missing)}. {remedy} (got {header!r})"
     return DataError(path, line, problem)
+
+
+def find_name(fields: Sequence[str], name: str) -> int | None:
+    """Position of the column with a name: written in the same way or, if there is none, up to :func:`column_key`."""
+    for form in (str.strip, column_key):
+        names = list(map(form, fields))
+        if form(name) in names:
+            return names.index(form(name))
+    return None
 
 
 def column_key(name: str) -> str:

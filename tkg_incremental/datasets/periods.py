@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # What stands for an end that is open, e.g. "", "-", "?", "####-##-##", "NULL", "\N", "infinity" (dumps of databases).
-_OPEN = re.compile(r"[-?#\s]*|none|null|nan|nat|n/?a|<na>|\\n|-infinity", re.IGNORECASE)
+_NO_DATE = re.compile(r"[-?#\s]*|none|null|nan|nat|n/?a|<na>|\\n", re.IGNORECASE)
 _OPEN_END = re.compile(r"present|now|current|ongoing|infinity", re.IGNORECASE)
-_LAST_YEAR = 9999  # 9999-12-31 is the open end of SQL databases
+LAST_YEAR = 9999  # 9999-12-31 is the open end of SQL databases
 
 
 def read_periods(table: Table, unit: str = "auto", dayfirst: bool = False, date_format: str | None = None) -> None:
@@ -33,7 +33,7 @@ def read_periods(table: Table, unit: str = "auto", dayfirst: bool = False, date_
 
     def read(written: Any, is_end: bool) -> Period | None:
         text = written.strip() if isinstance(written, str) else "" if is_missing(written) else None
-        if text is not None and not text[:1].isdigit() and _is_open(text, is_end):
+        if text is not None and not text[:1].isdigit() and is_open(text, is_end):
             if table.is_point:
                 raise ValueError(f"expected a time (got {repr(text) if text else 'an empty field'})")
             return None
@@ -44,8 +44,8 @@ def read_periods(table: Table, unit: str = "auto", dayfirst: bool = False, date_
             return Period("index", index)
         period = parse_period(written, dayfirst, date_format, unit)
         # The text is looked at first: converting every end would take as long as reading it.
-        may_be_last = is_end and (text is None or str(_LAST_YEAR) in text)
-        return None if may_be_last and convert(period, "year")[0] == _LAST_YEAR else period
+        may_be_last = is_end and (text is None or str(LAST_YEAR) in text)
+        return None if may_be_last and convert(period, "year")[0] == LAST_YEAR else period
 
     table.starts = table.ends = table.read_each(table.start, dict.fromkeys(table.start), lambda text: read(text, False))
     if not table.is_point:
@@ -57,5 +57,11 @@ def read_periods(table: Table, unit: str = "auto", dayfirst: bool = False, date_
                 break
 
 
-def _is_open(text: str, is_end: bool) -> bool:
-    return bool(_OPEN.fullmatch(text) or (is_end and _OPEN_END.fullmatch(text)))
+def is_open(text: str, is_end: bool) -> bool:
+    """Whether a text stands for an open start or end."""
+    return is_no_date(text) or text.lower() == "-infinity" or (is_end and bool(_OPEN_END.fullmatch(text)))
+
+
+def is_no_date(text: str) -> bool:
+    """Whether a text says that there is no date."""
+    return bool(_NO_DATE.fullmatch(text))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_records(source: Source, delimiter: str | None = None) -> Records:
-    """Reads a file, by its suffix, or a data frame.
+    """Reads a file, by its suffix, or a data frame. Either may be empty.
 
     Args:
         source: ``*.jsonl``, ``*.ndjson``, ``*.json``: JSON lines; ``*.parquet``, ``*.pq``: Parquet; any other file:
@@ -35,7 +37,7 @@ def read_records(source: Source, delimiter: str | None = None) -> Records:
     """
     path = source_name(source)
     if is_frame(source):
-        return _counted(path, source.columns, list(source.itertuples(index=False, name=None)))
+        return list(map(str, source.columns)), list(source.itertuples(index=False, name=None)), None
     reader = _BY_SUFFIX.get(path.suffix.lower())
     return reader(path) if reader else read_delimited(path, delimiter)
 
@@ -48,20 +50,29 @@ def read_delimited(path: Path, delimiter: str | None = None) -> Records:
         delimiter: What separates the fields; sniffed by default.
     """
     text = read_text(path)
-    rows, lines = [], []
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    if not text.strip():
+        return None, rows, lines
     for line, fields in read_fields(path, None, delimiter or sniff(path, text), text):
         rows.append(fields)
         lines.append(line)
     return None, rows, lines
 
 
-def sniff(path: Path, text: str) -> str:
-    """The delimiter under which the first lines look most like a table of facts.
+def names_facts(fields: Sequence[str]) -> bool:
+    """Whether a record is a header that names the columns of facts."""
+    return is_complete(recognise(fields))
 
-    Best is one that makes a header with known names, then one that makes at least four columns, then the one under
-    which most lines have as many columns as the first. Ties go to the usual one of the file's suffix.
+
+def sniff(path: Path, text: str, is_first: Callable[[Sequence[str]], bool] = names_facts) -> str:
+    """The delimiter under which the first lines look most like a table.
+
+    Best is one that makes a first record of which ``is_first`` is true, then one that makes at least four columns, then
+    the one under which most lines have as many columns as the first. Ties go to the usual one of the file's suffix.
     """
-    lines = [line for line in text[:100_000].split("\n", _SNIFFED_LINES)[:_SNIFFED_LINES] if line.strip()]
+    first = islice(io.StringIO(text[:100_000], newline=""), _SNIFFED_LINES)
+    lines = [line for line in first if line.strip()]
     usual = "," if path.suffix.lower() == ".csv" else "\t"
 
     def fit(delimiter: str) -> tuple[bool, bool, int, int, bool]:
@@ -71,7 +82,7 @@ def sniff(path: Path, text: str) -> str:
             return False, False, 0, 0, False
         width = len(records[0])
         alike = sum(len(record) == width for record in records)
-        return is_complete(recognise(records[0])), width >= 4, alike, width, delimiter == usual
+        return is_first(records[0]), width >= 4, alike, width, delimiter == usual
 
     return max(DELIMITERS, key=fit) if lines else usual
 
@@ -96,8 +107,6 @@ def read_json_lines(path: Path) -> Records:
                 raise DataError(path, number, f"expected Unicode text for {key!r} (got {short(ascii(value))})")
         objects.append(found)
         lines.append(number)
-    if not objects:
-        raise DataError(path, None, "expected at least one line (the file is empty)")
     header = list(dict.fromkeys(key for found in objects for key in found))
     return header, [[found.get(key) for key in header] for found in objects], lines
 
@@ -114,15 +123,7 @@ def read_parquet(path: Path) -> Records:
         columns = pyarrow.parquet.read_table(path).to_pydict()
     except (ValueError, OSError) as error:  # pyarrow's errors derive from these
         raise DataError(path, None, f"expected a Parquet file ({error})") from None
-    return _counted(path, columns, list(zip(*columns.values(), strict=True)))
-
-
-def _counted(path: Path, columns: Any, rows: list[Any]) -> Records:
-    """Rows that are counted from 1, whatever the index of a data frame is."""
-    if not rows:
-        what = "data frame" if path == _FRAME else "file"
-        raise DataError(path, None, f"expected at least one row (the {what} is empty)")
-    return [str(name) for name in columns], rows, None
+    return list(columns), list(zip(*columns.values(), strict=True)), None
 
 
 _BY_SUFFIX = {
@@ -148,6 +149,17 @@ def is_frame(source: Any) -> bool:
 def is_missing(cell: Any) -> bool:
     """Whether a cell is None, NaN, NaT or pandas' NA."""
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
+
+
+def cell_text(cell: Any) -> str:
+    """The text of a cell; empty if it is missing."""
+    if isinstance(cell, str):
+        return cell.strip()
+    if is_missing(cell):
+        return ""
+    if isinstance(cell, float) and cell.is_integer():  # a column of integers with gaps is one of floats
+        return str(int(cell))
+    return str(cell).strip()
 
 
 def source_name(source: Source) -> Path:

@@ -14,7 +14,7 @@ from tkg_incremental.data.dates import instant_of
 from tkg_incremental.data.units import Period, convert
 from tkg_incremental.datasets.columns import find_columns
 from tkg_incremental.datasets.lines import DataError, wrong_columns
-from tkg_incremental.datasets.readers import Source, is_missing, read_records, source_name
+from tkg_incremental.datasets.readers import Source, cell_text, is_frame, read_records, source_name
 
 #: Instants that stand for an open start and an open end.
 START, END = -(2**62), 2**62
@@ -135,6 +135,9 @@ def load_table(
     """
     path = source_name(source)
     header, rows, lines = read_records(source, delimiter)
+    if not rows:
+        what = "row (the data frame" if is_frame(source) else "row (the file" if lines is None else "line (the file"
+        raise DataError(path, None, f"expected at least one {what} is empty)")
     first = [str(field) for field in rows[0]] if header is None else header
     line = None if header is not None or lines is None else lines[0]
     places, has_header = find_columns(path, line, first, columns, surely_header=header is not None)
@@ -154,19 +157,9 @@ def load_table(
 
 
 def _names(path: Path, lines: Sequence[int] | None, role: str, cells: Sequence[Any]) -> list[str]:
-    names = [_text(cell) for cell in cells]
+    names = [cell_text(cell) for cell in cells]
     if "" in set(names):
         row = names.index("")
         got = "an empty field" if isinstance(cells[row], str) else repr(cells[row])
         raise row_error(path, lines, row, f"expected a {role} (got {got})")
     return names
-
-
-def _text(cell: Any) -> str:
-    if isinstance(cell, str):
-        return cell.strip()
-    if is_missing(cell):
-        return ""
-    if isinstance(cell, float) and cell.is_integer():  # a column of integers with gaps is one of floats
-        return str(int(cell))
-    return str(cell).strip()

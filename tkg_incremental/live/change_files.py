@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tkg_incremental.datasets.columns import OP_COLUMNS, column_key, recognise
-from tkg_incremental.datasets.lines import DataError, read_fields, read_text
+from tkg_incremental.datasets.columns import OP_COLUMNS, column_key, find_name, recognise
+from tkg_incremental.datasets.lines import DataError, read_text
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.datasets.readers import is_frame, is_missing, source_name
-from tkg_incremental.live.records import Change, Rejection
+from tkg_incremental.datasets.periods import is_no_date, is_open
+from tkg_incremental.datasets.readers import cell_text, is_delimited, is_frame, sniff, source_name
+from tkg_incremental.datasets.readers import read_records as read_table
+from tkg_incremental.live.records import OPEN, Change, Rejection
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +26,10 @@ POSITIONS = ("op", "head", "rel", "tail", "at", "end")
 def parse_record(
     record: Mapping[str, Any], line: int, parse: Callable[[str], int], at: int | None
 ) -> Change | Rejection:
-    """Makes a change of a record: values by column, which are ``op``, ``head``, ``rel``, ``tail``, ``at`` (or
-    ``start``), and for an addition ``end``, the last instant at which the fact holds. ``parse`` makes an instant of
-    a text, and ``at`` is the instant of additions and ends without one."""
-    values = {column: "" if is_missing(value) else str(value).strip() for column, value in record.items()}
+    """Makes a change of a record: values by column, which are ``op``, ``head``, ``rel``, ``tail``, ``at`` or ``start``,
+    and for an addition ``end``, the last instant at which the fact holds. ``parse`` makes an instant of a
+    text, :data:`OPEN` of the end of an open interval, and ``at`` is the instant of additions and ends without one."""
+    values = {column: cell_text(value) for column, value in record.items()}
     try:
         return _parse(values, line, parse, at)
     except ValueError as error:
@@ -42,14 +43,15 @@ def _parse(values: Mapping[str, str], line: int, parse: Callable[[str], int], at
     missing = [column for column in ("head", "rel", "tail") if not values.get(column)]
     if missing:
         raise ValueError(f"{' and '.join(missing)} missing")
-    instants: dict[str, int | None] = {"at": None, "end": None}
-    for column in instants:
-        if text := values.get(column):
-            try:
-                instants[column] = int(parse(text))
-            except (ValueError, OverflowError) as error:
-                raise ValueError(f"{column} {text!r} is no time ({error})") from None
-    begin, last = instants["at"], instants["end"]
+    dates = {column: values[column] for column in ("at", "start") if not is_no_date(values.get(column, ""))}
+    begins = {_instant(column, text, parse) for column, text in dates.items()}
+    if len(begins) > 1:
+        raise ValueError(f"it has two times, at {dates['at']} and start {dates['start']}")
+    begin = begins.pop() if begins else None
+    end = values.get("end", "")
+    last = None if is_open(end, is_end=True) else _instant("end", end, parse)
+    if last == OPEN:
+        last = None
     if last is not None and op != "add":
         raise ValueError(f"only an addition has an end column (got op {op!r}; its time belongs in at)")
     if begin is None and op != "retract":
@@ -64,102 +66,95 @@ def _parse(values: Mapping[str, str], line: int, parse: Callable[[str], int], at
     return Change(op, values["head"], values["rel"], values["tail"], begin, until, line)
 
 
+def _instant(column: str, text: str, parse: Callable[[str], int]) -> int:
+    try:
+        return int(parse(text))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{column} {text!r} is no time ({error})") from None
+
+
 def read_records(source: Any, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines and records of a file, whose ending tells its format, a data frame, or a sequence of mappings or tuples.
-    Columns have their usual names or those of ``read``."""
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
-        kind = path.suffix.lower()
-        if kind in (".parquet", ".pq"):
-            yield from _read_parquet(path, read)
-        else:
-            read_lines = _read_json_lines if kind in (".jsonl", ".ndjson", ".json") else _read_csv
-            yield from read_lines(path, read_text(path), read)
-    elif is_frame(source):
-        rows = source.itertuples(index=False, name=None)
-        yield from _named(source_name(source), [str(name) for name in source.columns], enumerate(rows, 1), read)
+    """Lines and records of a file or data frame, which :mod:`~tkg_incremental.datasets.readers` reads, or of a sequence
+    of mappings or tuples. Columns have their usual names or those of ``read``."""
+    if is_frame(source) or isinstance(source, (str, os.PathLike)):
+        yield from _read_table(source, read)
     elif isinstance(source, Iterable):
         for number, row in enumerate(source, 1):
-            yield number, _from_row(row, Path("<changes>"), number, read)
+            yield number, _from_row(row, number, read)
     else:
         raise TypeError(f"changes must be a path, a data frame or a sequence (got {type(source).__name__})")
 
 
-def find_columns(names: Sequence[str], read: ReadOptions) -> dict[int, str]:
-    """Positions of the columns ``op``, ``head``, ``rel``, ``tail``, ``at`` and ``end`` in a header. A column may stand
-    at several positions."""
-    keys = [column_key(name) for name in names]
+def find_columns(names: Sequence[str], read: ReadOptions) -> dict[str, int]:
+    """Positions of the columns ``op``, ``head``, ``rel``, ``tail``, ``at``, ``start`` and ``end`` in a header."""
+    keys = list(map(column_key, names))
+    ops = [place for place, key in enumerate(keys) if key in OP_COLUMNS]
     mapped = read.columns if isinstance(read.columns, Mapping) else {}
-    given = {column_key(name): role for role, name in mapped.items() if isinstance(name, str)}
-    roles = {place: given[key] for place, key in enumerate(keys) if key in given}
-    roles |= {place: "op" for place, key in enumerate(keys) if key in OP_COLUMNS}
-    others = [name if place not in roles else "" for place, name in enumerate(names)]
-    usual = {keys[place]: role for role, place in recognise(others).items() if role not in roles.values()}
-    roles = {place: usual[key] for place, key in enumerate(keys) if key in usual} | roles
-    return {place: "at" if role in ("time", "start") else role for place, role in sorted(roles.items())}
+    found = {role: find_name(names, name) for role, name in mapped.items() if isinstance(name, str)}
+    given = {"start" if role == "time" else role: place for role, place in found.items() if place is not None}
+    usual = recognise(["" if place in ops else name for place, name in enumerate(names)])
+    if "at" in keys:
+        usual["at"] = keys.index("at")
+    elif "time" in usual and "start" not in given:
+        usual["at"] = usual["time"]
+    if ops:
+        usual["op"] = ops[0]
+    places = {role: place for role, place in usual.items() if role != "time" and place not in given.values()} | given
+    return dict(sorted(places.items(), key=itemgetter(1)))
 
 
-def _from_row(row: Any, path: Path, line: int, read: ReadOptions) -> dict[str, Any]:
+def _from_row(row: Any, line: int, read: ReadOptions) -> dict[str, Any]:
     if isinstance(row, Mapping):
-        names, values = [str(name) for name in row], list(row.values())
-        return {role: values[place] for place, role in find_columns(names, read).items()}
+        values = list(row.values())
+        return {role: values[place] for role, place in find_columns(list(map(str, row)), read).items()}
     if isinstance(row, Sequence) and not isinstance(row, str) and len(row) <= len(POSITIONS):
         return dict(zip(POSITIONS, row, strict=False))
-    raise DataError(path, line, f"expected a mapping or (op, head, rel, tail, at, end) (got {row!r})")
+    raise DataError("<changes>", line, f"expected a mapping or (op, head, rel, tail, at, end) (got {row!r})")
 
 
-def _read_json_lines(path: Path, text: str, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise DataError(path, number, f"expected one JSON object per line ({error})") from None
-            yield number, _from_row(found, path, number, read)
-
-
-def _read_csv(path: Path, text: str, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
-    if not text.strip():
-        return  # a day without changes
-    first = text.split("\n", 1)[0]
-    delimiter = max("\t,;|", key=lambda mark: (first.count(mark), mark == "\t"))
-    if read.delimiter and read.delimiter in first:
-        delimiter = read.delimiter
-    rows = read_fields(path, None, delimiter, text)
-    line, names = next(rows)
-    if names[0].strip().lower() in OP_NAMES and not {"head", "tail"} <= set(find_columns(names, read).values()):
-        yield from _named(path, POSITIONS, chain([(line, names)], rows), ReadOptions())  # without a header
-    else:
-        yield from _named(path, names, rows, read)
-
-
-def _read_parquet(path: Path, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        from pyarrow import parquet  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise ImportError(f"reading '{path}' needs the package pyarrow") from None
-    columns = parquet.read_table(path).to_pydict()
-    yield from _named(path, list(columns), enumerate(zip(*columns.values(), strict=True), 1), read)
-
-
-def _named(
-    path: Path, names: Sequence[str], rows: Iterable[tuple[int, Sequence[Any]]], read: ReadOptions
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_table(source: Any, read: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows with the names of their columns. Other columns are left out."""
-    columns = find_columns(names, read)
-    roles = list(columns.values())
-    missing = [role for role in POSITIONS[:4] if role not in roles]
-    if missing:
-        remedy = "Name them with columns={'head': …}, on the command line --columns head=…"
-        problem = f"expected a column {' and '.join(missing)}. {remedy} (got {', '.join(names)})"
-        raise DataError(path, None, problem)
-    double = sorted({role for role in roles if roles.count(role) > 1})
-    if double:
-        raise DataError(path, None, f"expected the column {' and '.join(double)} once (got {', '.join(names)})")
-    if others := [name for place, name in enumerate(names) if place not in columns]:
-        logger.warning("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
-    for line, row in rows:
-        if len(row) > len(names):  # rejected, with the others of the file
+    path = source_name(source)
+    header, rows, lines = read_table(source, _delimiter(path, read) if is_delimited(source) else None)
+    lines = range(1, len(rows) + 1) if lines is None else lines
+    if header is None and rows:
+        header = list(rows[0])
+        if header[0].strip().lower() in OP_NAMES and not {"head", "tail"} <= find_columns(header, read).keys():
+            header, read = list(POSITIONS), ReadOptions()
+        else:
+            rows, lines = rows[1:], lines[1:]
+    if not header:
+        return  # a day without changes
+    places = find_columns(header, read)
+    _check_columns(path, header, places, read)
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) > len(header):  # rejected, with the others of the file
             yield line, {"op": f"a line of {len(row)} fields", "line": ", ".join(map(str, row))}
         else:
-            yield line, {role: row[place] for place, role in columns.items() if place < len(row)}
+            yield line, {role: row[place] for role, place in places.items() if place < len(row)}
+
+
+def _delimiter(path: Path, read: ReadOptions) -> str:
+    """That of the graph's first file, if the first line has it."""
+    text = read_text(path)
+    first = text.lstrip("\r\n").split("\n", 1)[0]
+    return read.delimiter if read.delimiter and read.delimiter in first else sniff(path, text, _has_op)
+
+
+def _has_op(fields: Sequence[str]) -> bool:
+    """Whether a first record is a header with the column ``op``, or a change."""
+    return fields[0].strip().lower() in OP_NAMES or any(column_key(field) in OP_COLUMNS for field in fields)
+
+
+def _check_columns(path: Path, names: Sequence[str], places: Mapping[str, int], read: ReadOptions) -> None:
+    header = ", ".join(names)
+    if missing := [role for role in POSITIONS[:4] if role not in places]:
+        remedy = "Name them with columns={'head': …}, on the command line --columns head=…"
+        raise DataError(path, None, f"expected a column {' and '.join(missing)}. {remedy} (got {header})")
+    keys = ["op" if (key := column_key(name)) in OP_COLUMNS else key for name in names]
+    mapped = read.columns.values() if isinstance(read.columns, Mapping) else ()
+    for role, place in places.items():
+        if keys.count(keys[place]) > 1 and names[place].strip() not in mapped:
+            raise DataError(path, None, f"expected the column {role} once (got {header})")
+    if others := [name for place, name in enumerate(names) if place not in places.values()]:
+        logger.warning("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tkg_incremental.data.dates import parse_instant
+from tkg_incremental.data.units import Period, convert
 from tkg_incremental.datasets.columns import ROLES, recognise
 from tkg_incremental.datasets.options import ReadOptions
+from tkg_incremental.datasets.periods import LAST_YEAR
 from tkg_incremental.live.graph_toml import SettingsError, check_table
+from tkg_incremental.live.records import OPEN
 
 _DEFAULTS = {"delimiter": "", "dayfirst": False, "date_format": "", "outliers": "error"}
 
@@ -39,14 +42,17 @@ def from_tables(settings: Mapping[str, Any]) -> ReadOptions:
 
 
 def date_parser(unit: str, read: ReadOptions) -> Callable[[str], int]:
-    """Reads the dates of changes: as those of the first file, or in an ISO form."""
+    """Reads the dates of changes: as those of the first file, or in an ISO form. Dates of the year 9999 are
+    :data:`OPEN`, as in files of facts."""
+    first, last = (OPEN, OPEN) if unit == "index" else convert(Period("year", LAST_YEAR), unit)
 
     def parse(text: str) -> int:
         try:
-            return parse_instant(text, unit, read.dayfirst, read.date_format)
+            instant = parse_instant(text, unit, read.dayfirst, read.date_format)
         except ValueError:
             if read.date_format is None:
                 raise
-        return parse_instant(text, unit)
+            instant = parse_instant(text, unit)
+        return OPEN if first <= instant <= last else instant
 
     return parse
