@@ -113,7 +113,9 @@ def _write_parquet(path: Path, columns: list[str], labels: list[str], table: Ten
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise UsageError("--format parquet needs pyarrow: pip install pyarrow; or take --format csv") from None
+        raise UsageError(
+            "--format parquet needs pyarrow: pip install 'tkg-incremental[parquet]'; or take --format csv"
+        ) from None
     data = [list(range(len(table))), labels, *table.to(torch.float32).numpy().T]
     buffer = io.BytesIO()
     parquet.write_table(pa.table(dict(zip(columns, data, strict=True))), buffer)
