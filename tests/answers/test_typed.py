@@ -44,6 +44,15 @@ def test_ranks(any_type: bool) -> None:
     assert found["all" if any_type else "typed"]["MRR"] == pytest.approx(mrr, rel=1e-5)
 
 
+def test_a_model_in_training_is_ranked_without_dropout() -> None:
+    dataset = SyntheticTKG(num_entities=25, num_relations=3, num_steps=6, facts_per_step=20, test=0.5)
+    model = DE.from_dataset(dataset, hidden_channels=8, dropout=0.5)
+    quads = dataset.timeline.test.quads()
+    expected = typed_ranks(model.eval(), dataset.timeline, quads, 5)
+    assert typed_ranks(model.train(), dataset.timeline, quads, 5).equal(expected)
+    assert model.training
+
+
 def test_without_quads() -> None:
     dataset = SyntheticTKG(num_entities=25, num_steps=6, test=0.0)
     model = DE.from_dataset(dataset, hidden_channels=8)

@@ -90,6 +90,13 @@ def test_outranked(graph: LiveGraph) -> None:
     assert ask(graph, quads).share_outranked(graph.model) == pytest.approx(sum(expected) / len(expected))
 
 
+def test_the_mode_of_the_model_stays(graph: LiveGraph) -> None:
+    asked = ask(graph, quads_of(graph))
+    for mode in (True, False):
+        asked.ranks(graph.model.train(mode))
+        assert graph.model.training == mode
+
+
 def test_nothing_to_measure(graph: LiveGraph) -> None:
     nothing = torch.empty(0, 4, dtype=torch.long)
     assert math.isnan(ask(graph, nothing).share_first(graph.model))

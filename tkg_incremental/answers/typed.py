@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tkg_incremental.answers.facts import find
 from tkg_incremental.data import Timeline
+from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.metrics.functional import hits_at, mean_reciprocal_rank
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, REL, SIDES, TIME, query_columns
@@ -27,7 +28,6 @@ def typed_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, last_step: i
         any_type: Rank the entities known at the step of a quad instead, as the paper does. An answer that is no
             candidate has rank infinity.
     """
-    model.eval()
     facts = timeline.observed.facts
     facts = facts[facts[:, FIRST] <= last_step]
     ranks = []
@@ -42,7 +42,8 @@ def typed_ranks(model: TKGModel, timeline: Timeline, quads: Tensor, last_step: i
             if not len(candidates):
                 ranks.append(torch.full((len(asked),), torch.inf, device=quads.device))
                 continue
-            scores = model.score_candidates(asked, side, candidates)  # [B, n]
+            with eval_mode(model):
+                scores = model.score_candidates(asked, side, candidates)  # [B, n]
             place, is_there = find(candidates, asked[:, answer].contiguous())
             own = scores.gather(1, place[:, None])
             row, true = timeline.answers(side, "all").expand(asked)

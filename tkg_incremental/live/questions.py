@@ -11,6 +11,7 @@ from torch import Tensor
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.store import FactStore
+from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import REL, SIDES, TIME, Side, query_columns
 
@@ -53,15 +54,15 @@ class Questions:
     def _scores(self, model: TKGModel, side: Side) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
         """Some quads of a group ``[n]``, the scores ``[n, c]`` of its candidates, the places of the quads' own answers
         ``[n]``, and which candidates are known answers ``[n, c]``."""
-        model.eval()
-        for rows, candidates, own, known in self._groups[side]:
-            quads = self.quads[rows]
-            vectors = model.candidate_vectors(candidates.to(model.device), int(quads[0, TIME]))
-            is_known = torch.zeros(len(quads), len(candidates), dtype=torch.bool)
-            is_known[known[0], known[1]] = True
-            for part in torch.arange(len(quads)).split(max(1, MAX_SCORES // len(candidates))):
-                scores = model.score_all(quads[part].to(model.device), side, vectors).cpu()
-                yield rows[part], scores, own[part], is_known[part]
+        with eval_mode(model):
+            for rows, candidates, own, known in self._groups[side]:
+                quads = self.quads[rows]
+                vectors = model.candidate_vectors(candidates.to(model.device), int(quads[0, TIME]))
+                is_known = torch.zeros(len(quads), len(candidates), dtype=torch.bool)
+                is_known[known[0], known[1]] = True
+                for part in torch.arange(len(quads)).split(max(1, MAX_SCORES // len(candidates))):
+                    scores = model.score_all(quads[part].to(model.device), side, vectors).cpu()
+                    yield rows[part], scores, own[part], is_known[part]
 
     def ranks(self, model: TKGModel) -> Tensor:
         """Ranks of both answers without other known answers, ``[2n]``, tail queries first."""
