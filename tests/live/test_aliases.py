@@ -56,8 +56,14 @@ def test_file_of_aliases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main([*create, "--aliases", str(aliases)]) == 0
     with LiveGraph(tmp_path / "other") as graph:
         assert graph.folder.store.entities.find("Research") == graph.folder.store.entities.find("R&D")
-    aliases.write_text("Research;R&D\n")
-    create[1] = str(tmp_path / "third")
-    capsys.readouterr()
-    assert main([*create, "--aliases", str(aliases)]) == 3
-    assert "must have the columns alias and name (got ['Research;R&D'])" in capsys.readouterr().err
+    for number, (content, said) in enumerate(
+        [
+            (b"alias,name\nResearch;R&D\n", "line 2: expected the columns alias and name (got ['Research;R&D'])"),
+            (b"K\xfc,Ann\n", "line 1: expected UTF-8 text"),
+        ]
+    ):
+        aliases.write_bytes(content)
+        create[1] = str(tmp_path / f"other {number}")
+        capsys.readouterr()
+        assert main([*create, "--aliases", str(aliases)]) == 3
+        assert f"aliases.csv, {said}" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,12 +101,16 @@ def graph_of_run(args: argparse.Namespace) -> LiveGraph:
 
 def add_aliases(graph: LiveGraph, path: Path) -> None:
     """Adds the aliases of a CSV file with the columns alias and name."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file) if row and row != ["alias", "name"]]
-    wrong = next((row for row in rows if len(row) != 2), None)
-    if wrong is not None:
-        raise BadDataError(f"'{path}' must have the columns alias and name (got {wrong})")
+    from tkg_incremental.datasets.lines import DataError, read_fields
+
+    aliases = {}
+    for line, fields in read_fields(path, None, ","):
+        if len(fields) != 2:
+            raise DataError(path, line, f"expected the columns alias and name (got {fields})")
+        aliases[fields[0].strip()] = fields[1].strip()
+    if aliases.get("alias") == "name":
+        del aliases["alias"]  # the header
     try:
-        graph.add_aliases({alias.strip(): name.strip() for alias, name in rows})
+        graph.add_aliases(aliases)
     except ValueError as error:
         raise BadDataError(str(error)) from error
