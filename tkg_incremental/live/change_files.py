@@ -46,7 +46,8 @@ def _parse(values: Mapping[str, str], line: int, parse: Callable[[str], int], at
     dates = {column: values[column] for column in ("at", "start") if not is_no_date(values.get(column, ""))}
     begins = {_instant(column, text, parse) for column, text in dates.items()}
     if len(begins) > 1:
-        raise ValueError(f"it has two times, at {dates['at']} and start {dates['start']}")
+        remedy = "choose a column with columns={'start': …}, on the command line --columns start=…"
+        raise ValueError(f"it has two times, at {dates['at']} and start {dates['start']}; {remedy}")
     begin = begins.pop() if begins else None
     end = values.get("end", "")
     last = None if is_open(end, is_end=True) else _instant("end", end, parse)
