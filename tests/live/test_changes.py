@@ -62,8 +62,8 @@ def test_formats(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("head,rel,tail,at\na,r,b,1\n", "expected a column op"),
-        ("op,head,rel,tail,at,at\nadd,a,r,b,1,1\n", "expected the column at once"),
-        ("op,change,head,rel,tail,at\nadd,add,a,r,b,1\n", "expected the column op once"),
+        ("op,head,rel,tail,at,at\nadd,a,r,b,1,1\n", "expected one column 'at'"),
+        ("op,change,head,rel,tail,at\nadd,add,a,r,b,1\n", "expected one column 'op'"),
         ('op,head,rel,tail,at\nadd,"a,r,b,1\n', "unexpected end of data"),
         ("op,head\nadd,a\n", "expected a column rel and tail"),
     ],

@@ -69,7 +69,7 @@ def find_columns(
     if not is_complete(places):
         raise _incomplete(path, line, fields, places)
     if has_header and columns is None:
-        _check_twice(path, line, fields, places)
+        check_twice(path, line, fields, places)
     if has_header and (columns is None or isinstance(columns, Mapping)):
         _check_others(path, line, fields, places)
     # Either the column `time`, or `start` and perhaps `end`.
@@ -137,7 +137,7 @@ def _check_others(path: Path, line: int | None, fields: Sequence[str], places: M
         logger.warning("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
 
 
-def _check_twice(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:
+def check_twice(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> None:
     """Two columns of one name: which one is meant?"""
     keys = [column_key(field) for field in fields]
     for place in places.values():

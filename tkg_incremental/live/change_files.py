@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tkg_incremental.datasets.columns import OP_COLUMNS, column_key, find_name, recognise
+from tkg_incremental.datasets.columns import OP_COLUMNS, check_twice, column_key, find_name, recognise
 from tkg_incremental.datasets.lines import DataError, read_text
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.periods import is_no_date, is_open
@@ -148,14 +148,11 @@ def _has_op(fields: Sequence[str]) -> bool:
 
 
 def _check_columns(path: Path, names: Sequence[str], places: Mapping[str, int], read: ReadOptions) -> None:
-    header = ", ".join(names)
     if missing := [role for role in POSITIONS[:4] if role not in places]:
         remedy = "Name them with columns={'head': …}, on the command line --columns head=…"
-        raise DataError(path, None, f"expected a column {' and '.join(missing)}. {remedy} (got {header})")
-    keys = ["op" if (key := column_key(name)) in OP_COLUMNS else key for name in names]
+        raise DataError(path, None, f"expected a column {' and '.join(missing)}. {remedy} (got {', '.join(names)})")
     mapped = read.columns.values() if isinstance(read.columns, Mapping) else ()
-    for role, place in places.items():
-        if keys.count(keys[place]) > 1 and names[place].strip() not in mapped:
-            raise DataError(path, None, f"expected the column {role} once (got {header})")
+    usual = {role: place for role, place in places.items() if names[place].strip() not in mapped}
+    check_twice(path, None, ["op" if column_key(name) in OP_COLUMNS else name for name in names], usual)
     if others := [name for place, name in enumerate(names) if place not in places.values()]:
         logger.warning("%s: columns that are not read: %s", path, ", ".join(map(repr, others)))
