@@ -69,6 +69,14 @@ def test_cross_entropy_with_negatives_of_the_batch(
         assert_same_gradients(lesson.model, loss, whole)
 
 
+def test_a_pool_of_which_no_entity_is_known_yet_has_no_negatives() -> None:
+    timeline = make_timeline([(0, 0, 0, 0), (1, 0, 1, 1)], num_entities=2, num_relations=1, num_steps=2)
+    lesson, term = Lesson(timeline, 0, "Static complex", seed=1, stride=2), CrossEntropy(negatives=2, shared="batch")
+    assert lesson.sampler.entities.tolist() == [1]
+    batch = lesson.batch([term], [to_tensor([(0, 0, 0, 0)])])
+    assert lesson.losses([term], batch)["CE"].item() == pytest.approx(0, abs=1e-12)
+
+
 def test_negatives_of_the_batch_need_static_entities(chain: Timeline) -> None:
     lesson, term = Lesson(chain, 1, "DE complex"), CrossEntropy(negatives=2, shared="batch")
     batch = lesson.batch([term], [to_tensor([(0, 0, 1, 0)])])

@@ -116,6 +116,8 @@ class EncodedTerm:
         true = self.true_scores
         table, rows = self._vectors.candidates(drawn)
         entities = drawn.entities[0]
+        if not len(entities):  # no member of the pool is known yet
+            return true.sum() * 0.0
         columns = line.column_of[entities]  # ascending
         limits = torch.searchsorted(columns, line.num_known[time].contiguous())
         groups = _blocks(len(time), len(entities))
