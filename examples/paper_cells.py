@@ -10,13 +10,29 @@ from typing import Any
 
 from paper_results import Key, read_tables
 
-from tkg_incremental.strategies import AGEM, FB, FT, TIE, TR, Contrast, FBFuture, ReplayOptions, Strategy, Supersede
+from tkg_incremental.strategies import (
+    AGEM,
+    FB,
+    FT,
+    TIE,
+    TR,
+    Contrast,
+    Deleted,
+    FBFuture,
+    ReplayOptions,
+    Strategy,
+    Supersede,
+    UnlikelihoodLoss,
+)
 from tkg_incremental.training.settings import NewEntities
 
 Maker = Callable[[], Strategy]
 
 # The replay sampling of Table 2.
 BEST_REPLAY = {"Wikidata12k": "frequency", "YAGO11k": "inverse"}
+# Negatives per query of cells with Adagrad, and what they replay: quads of all facts of the past.
+NEGATIVES = 200
+WHOLE_PAST = ReplayOptions("fact", size=8000, window="all", negatives=NEGATIVES)
 # The released code also takes the mean of the distillation over the 51 candidates of a query.
 DISTILL = 1 / 51
 
@@ -37,7 +53,8 @@ class Cell:
         name: Name of the row.
         strategy: Makes the strategy.
         tables: Numbers of the paper's tables that show the row; none for a row that the paper does not have.
-        optimizer: ``"published"`` or ``"rowwise"``.
+        optimizer: ``"published"``, ``"rowwise"``, or ``"adagrad"``, with which the other settings differ, too: those
+            of the models of product form, see `paper_protocol.py`.
         base_seed: Seed of the base model, which is shared by all cells and seeds that name it.
         negative_pool: Number of entities to draw the negatives of a step from; all by default.
         new_entities: Values of entities that appear after the base model; by default as in the released code.
@@ -64,6 +81,13 @@ class Cell:
         """Name of the run; several tables may show it."""
         return f"{self.dataset}-{self.model}-{self.name}".replace(" ", "_").replace("/", "_")
 
+    @property
+    def base_key(self) -> str:
+        """Name of the base model, which cells share."""
+        scope = "future" if self.strategy().sees_future else "base"
+        kind = "-adagrad" if self.optimizer == "adagrad" else ""
+        return f"{scope}-{self.dataset}-{self.model}-{self.base_seed}{kind}"
+
 
 STRATEGIES: dict[str, Maker] = {
     "FT": FT,
@@ -78,6 +102,25 @@ STRATEGIES: dict[str, Maker] = {
     **{
         f"A-GEM {replay}": partial(AGEM, replay=ReplayOptions(replay)) for replay in ("uniform", "frequency", "inverse")
     },
+}
+#: Strategies of the cells with Adagrad.
+ADAGRAD: dict[str, Maker] = {
+    "FT": partial(FT, negatives=NEGATIVES),
+    "TR": partial(TR, negatives=NEGATIVES, regularization=0.1),
+    "TIE": partial(TIE, negatives=NEGATIVES, replay=WHOLE_PAST, regularization=0.1),
+    "Supersede": partial(
+        Supersede,
+        negatives=NEGATIVES,
+        current_negatives=NEGATIVES,
+        current_limit=2000,
+        repeats=2,
+        replay=WHOLE_PAST,
+        contrast=0.0,
+        # Against many negatives, deleted facts need not fall below zero, which would take others with them.
+        unlikelihood=UnlikelihoodLoss(Deleted(10), NEGATIVES, weight=1.0, open_only=False),
+        regularization=0.0,
+    ),
+    "FB": partial(FB, negatives=NEGATIVES),
 }
 SIZED = re.compile(r"TIE frequency (\d+) of (\d+) steps")
 
@@ -98,8 +141,8 @@ def _published() -> list[Cell]:
 
 
 def _ours() -> list[Cell]:
-    """Cells that the paper does not have: no learning, other base models, new entities with a warm-up, the row-wise
-    optimiser, other negatives, our own strategy with its ablation."""
+    """Cells that the paper does not have: no learning, other base models, new entities with a warm-up, other
+    optimizers, other negatives, our own strategy with its ablation."""
     cells = []
     for dataset, best_replay in BEST_REPLAY.items():
         papers = [(name, STRATEGIES[name]) for name in ("FT", "TR", f"TIE {best_replay}")]
@@ -145,6 +188,11 @@ def _ours() -> list[Cell]:
             Cell(dataset, "HyTE", "nothing learnt", nothing),
             Cell(dataset, "HyTE", f"{best_name} warm-up", make_best, new_entities="warm_up"),
             Cell(dataset, "HyTE", "Supersede", Supersede, new_entities="warm_up"),
+        ]
+        cells += [
+            Cell(dataset, model, f"{name} Adagrad", make, optimizer="adagrad", new_entities="warm_up")
+            for model in ("DE", "HyTE")
+            for name, make in ADAGRAD.items()
         ]
     return cells
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paper_results import METRICS, Key
 
 # They learn from many times the data, or from the future, and are not compared with the others.
-SKYLINES = ("FB", "FB_future")
+SKYLINES = ("FB", "FB_future", "FB Adagrad")
 BEST_REPLAY = {"Wikidata12k": "frequency", "YAGO11k": "inverse"}
 
 
@@ -83,6 +83,13 @@ BEYOND_ROWS = [
         *("Supersede", "Supersede contrast 4", "Supersede contrast 4 without warm-up"),
         "Supersede contrast 6 without warm-up",
     )
+]
+# The same strategies with the settings of models of product form.
+ADAGRAD_ROWS = [
+    Key(dataset, model, f"{cell} Adagrad")
+    for dataset in BEST_REPLAY
+    for model in ("DE", "HyTE")
+    for cell in ("FT", "TR", "TIE", "Supersede", "FB")
 ]
 # The same strategies from base models that differ in their seed only.
 BASES = {

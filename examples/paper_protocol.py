@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from paper_cells import Cell
+from paper_cells import NEGATIVES, Cell
 
 from tkg_incremental import IncrementalTrainer, LearningSettings, TrainerSettings
 from tkg_incremental.metrics import Evaluator
@@ -19,6 +20,8 @@ def learning(optimizer: str = "published", patience: int = 20) -> LearningSettin
 
 def settings(cell: Cell) -> TrainerSettings:
     """How the base model and the steps of a cell are learnt."""
+    if cell.optimizer == "adagrad":
+        return adagrad_settings(cell)
     base = BaseSettings(
         # The base model of every cell is the published one, so that cells differ in their strategy only.
         learning=learning(patience=cell.base_patience),
@@ -38,6 +41,19 @@ def settings(cell: Cell) -> TrainerSettings:
     )
 
 
+def adagrad_settings(cell: Cell) -> TrainerSettings:
+    """Settings of models of product form: Adagrad, N3, and few epochs, all of which are learnt."""
+    # N3 is a penalty of products.
+    n3 = 0.1 if cell.model == "DE" else 0.0
+    learning = LearningSettings(
+        epochs=4, patience=None, batch_size=1000, optimizer="adagrad", lr=0.1, max_norm=None, n3=n3, validate_every=4
+    )
+    base = BaseSettings(
+        learning=replace(learning, epochs=6, validate_every=6), seed=cell.base_seed, negatives=NEGATIVES
+    )
+    return TrainerSettings(learning, base, new_entities=cell.new_entities)
+
+
 def make_trainer(cell: Cell, seed: int, root: str, run_dir: Path) -> IncrementalTrainer:
     """The trainer of a cell.
 
@@ -49,7 +65,8 @@ def make_trainer(cell: Cell, seed: int, root: str, run_dir: Path) -> Incremental
         run_dir: Folder of the run.
     """
     dataset = make_dataset(cell.dataset, root)
-    model = make_model(cell.model, dataset, seed=cell.base_seed)
+    # A second vector per relation, for head queries, is part of the other settings.
+    model = make_model(cell.model, dataset, seed=cell.base_seed, reciprocal=cell.optimizer == "adagrad")
     # Deleted facts count once per query, and repeated test facts once.
     evaluator = Evaluator(dataset.timeline, per_query=True, count_repeats=False, max_past_steps=None)
     return IncrementalTrainer(

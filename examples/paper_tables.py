@@ -66,8 +66,7 @@ def seeds_run(cell: Cell) -> list[int]:
 
 
 def base_file(cell: Cell, runs: Path) -> Path:
-    scope = "future" if cell.strategy().sees_future else "base"
-    return runs / f"{scope}-{cell.dataset}-{cell.model}-{cell.base_seed}.pt"
+    return runs / f"{cell.base_key}.pt"
 
 
 def run(cell: Cell, seed: int, root: str, runs: Path) -> None:
