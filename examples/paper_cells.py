@@ -115,9 +115,8 @@ ADAGRAD: dict[str, Maker] = {
         current_limit=2000,
         repeats=2,
         replay=WHOLE_PAST,
-        contrast=0.0,
-        # Against many negatives, deleted facts need not fall below zero, which would take others with them.
-        unlikelihood=UnlikelihoodLoss(Deleted(10), NEGATIVES, weight=1.0, open_only=False),
+        contrast=4.0,
+        unlikelihood=UnlikelihoodLoss(Deleted(10), NEGATIVES, weight=3.0, open_only=False),
         regularization=0.0,
     ),
     "FB": partial(FB, negatives=NEGATIVES),

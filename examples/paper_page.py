@@ -65,8 +65,8 @@ OTHER_SETTINGS = """\
 
 The same strategies, models and metrics with the settings that models of product form need: Adagrad with rate 0.1,
 batches of 1,000 quads, reciprocal relations, N3 of 0.1 (DE), 200 negatives, warm-up, and four epochs per step instead
-of up to 100, after a base model of six. TIE and Supersede replay 8,000 quads of the whole past. Supersede has
-unlikelihood in place of the contrast.
+of up to 100, after a base model of six. TIE and Supersede replay 8,000 quads of the whole past. Supersede has half the
+contrast and a weight of 3 for the unlikelihood of all deleted facts, which were chosen on validation quads.
 """
 
 DIFFERENCES = """\
