@@ -188,6 +188,22 @@ def test_full_export(path: Path, tmp_path: Path) -> None:
             graph.update([], full=tmp_path / "full.csv")
 
 
+def test_the_first_file_as_a_full_export_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Although it has intervals that overlap and touch, and a fact without a start, which an export of later facts has,
+    too."""
+    rows = ["a,r,b,1,5", "a,r,b,4,", "a,r,c,1,3", "a,r,c,4,6", "b,r,c,3,9", "b,r,c,4,5", "c,r,a,,"]
+    names = "head,rel,tail,start,end\n"
+    (tmp_path / "facts.csv").write_text(names + "\n".join(rows))
+    (tmp_path / "later.csv").write_text(names + "\n".join(["a,r,b,4,", "a,r,b,1,5", "b,r,c,3,9", rows[-1], "d,r,a,9,"]))
+    with LiveGraph.create(tmp_path / "graph", tmp_path / "facts.csv", "index", settings=QUICK) as graph:
+        assert "3 of 7 facts overlap or continue others" in caplog.text
+        graph.train(calibrate=False)
+        report = graph.update(full=tmp_path / "facts.csv", dry_run=True)
+        assert (report.state, report.added, report.ended, report.retracted) == ("valid", 0, 0, 0)
+        report = graph.update(full=tmp_path / "later.csv", dry_run=True)
+        assert (report.state, report.added, report.ended, report.retracted) == ("valid", 1, 0, 0)
+
+
 def test_training_again_includes_what_is_pending(path: Path) -> None:
     edit(path, "gate", learned=1.1)
     with LiveGraph(path) as graph:

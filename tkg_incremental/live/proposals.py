@@ -47,7 +47,7 @@ def read_changes(
         raise ValueError("only one of changes, full, and added, ended or retracted must be given")
     if full is not None:
         with store.preview():
-            return ChangeSet.from_full_export(store, read_named_facts(full, clock.unit, read).rows(), when)
+            return ChangeSet.from_full_export(store, read_named_facts(full, clock.unit, read, clock.origin).rows(), when)
     if changes is not None:
         return ChangeSet.read(changes, date_parser(clock.unit, read), UNDATED, read)
     found = []
