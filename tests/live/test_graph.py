@@ -158,11 +158,34 @@ def test_dry_run_and_rejected_lines(path: Path) -> None:
         good, bad = ("add", "Zoë", "works in", "R&D"), ("end", "Nobody", "leads", "R&D")
         report = graph.update([good], dry_run=True)
         assert (report.state, report.added, report.exit_code) == ("valid", 1, 0)
+        assert (report.new_entities, report.notes) == (1, ("new entities: Zoë",))
         report = graph.update([good, bad])
         assert (report.state, report.exit_code, [r.line for r in report.rejected]) == ("rejected", 3, [2])
         assert not graph.folder.store.updates()
         report = graph.update([good, bad], skip_rejected=True)
         assert (report.state, report.added, len(report.rejected)) == ("released", 1, 1)
+
+
+def test_facts_that_are_none(path: Path) -> None:
+    """A fact instead of a list of facts is a sequence of strings, some with three letters."""
+    with LiveGraph(path) as graph:
+        for wrong in (("Ann", "ran", "R&D"), [("Ann", "leads")], [("Ann", "leads", "R&D", FIRST, FIRST + 1)]):
+            with pytest.raises(ValueError, match=r"added must be a list of \(head, rel, tail\) or \(…, at\)"):
+                graph.update(added=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"query\(\) leaves one out"):
+            graph.check("person 1", "leads", None)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"query\(\) leaves one out"):
+            graph.timeline("person 1", None, "R&D")  # type: ignore[arg-type]
+
+
+def test_updates_without_changes(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "changes.csv").write_text("op,head,rel,tail,at\n")
+    with LiveGraph(path) as graph:
+        report = graph.update(tmp_path / "changes.csv", at=FIRST + 1)
+        assert (report.state, report.notes) == ("released", (f"no changes: only the last step moved, to {FIRST + 1}",))
+        report = graph.update(at=FIRST - 1)
+        assert (report.state, report.release) == ("unchanged", 1)
+        assert report.notes == (f"no changes, and the last step is {FIRST + 1} already",)
 
 
 def test_dates_of_a_wrong_century(path: Path) -> None:

@@ -86,7 +86,9 @@ def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) 
     rows, facts = facts.shape[1], _merged(facts)
     count = facts.shape[1]
     if count < rows:
-        merged = "%d of %d facts overlap or continue others of the same head, relation and tail, and were merged with them"
+        merged = (
+            "%d of %d facts overlap or continue others of the same head, relation and tail, and were merged with them"
+        )
         logger.warning(merged, rows - count, rows)
     with store.transaction() as connection:
         if connection.execute("SELECT EXISTS (SELECT 1 FROM facts) + EXISTS (SELECT 1 FROM entities)").fetchone()[0]:
