@@ -46,7 +46,7 @@ Fails = Callable[..., str]
         (["--model", "DE", "--smoothness", "1"], "--smoothness has no effect with DE (got 1.0); it goes with HyTE,"),
         (["--strategy", "ft", "--replay-size", "9"], "--replay-size has no effect with ft (got 9)"),
         (["--strategy", "fb", "--regularization", "1"], "--regularization has no effect with fb (got 1.0)"),
-        (["--protocol", "joint"], "--epochs has no effect with joint (got 2)"),
+        (["--protocol", "joint"], "--epochs has no effect with joint (got 2); --base-epochs has"),
         (["--weight-decay", "-1"], "--weight-decay: expected a number of at least 0 (got '-1')"),
         (["--regularization", "-1"], "--regularization: expected a number of at least 0"),
         (["--replay-weight", "nan"], "--replay-weight: expected a number of at least 0 (got 'nan')"),
