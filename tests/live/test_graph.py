@@ -178,6 +178,17 @@ def test_facts_that_are_none(path: Path) -> None:
             graph.timeline("person 1", None, "R&D")  # type: ignore[arg-type]
 
 
+def test_new_entities_are_those_of_the_changes_after_a_rollback(path: Path) -> None:
+    """The names of what was undone keep their ids."""
+    with LiveGraph(path) as graph:
+        graph.update(added=[("Zoë", "works in", "R&D"), ("Ada", "works in", "R&D")])
+        graph.rollback(0)
+        report = graph.update(added=[("Zoë", "works in", "Sales")], dry_run=True)
+        assert (report.new_entities, report.notes) == (1, ("new entities: Zoë",))
+        report = graph.update(added=[("Zoë", "works in", "Sales")])
+        assert (report.new_entities, report.notes) == (1, ("new entities: Zoë",))
+
+
 def test_updates_without_changes(path: Path, tmp_path: Path) -> None:
     (tmp_path / "changes.csv").write_text("op,head,rel,tail,at\n")
     with LiveGraph(path) as graph:

@@ -170,7 +170,8 @@ class LiveGraph(ServedGraph):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
-            new, notes = proposals.new_entities(store, validation.changes), list(validation.notes)
+            size = self.folder.releases.manifest(self.released()).vocabulary.get("entities", 0)
+            new, notes = proposals.new_entities(store, validation.changes, size), list(validation.notes)
             if new:
                 notes.append(f"new entities: {', '.join(new[:_SHOWN])}{', …' if len(new) > _SHOWN else ''}")
             if dry_run:
@@ -188,8 +189,8 @@ class LiveGraph(ServedGraph):
                 moved = [when] if at is not None or not validation.changes else []
                 store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
             report = learn_pending(self, force, begin)
-        extra = {"rejected": rejected, "notes": tuple(notes), **counts}
-        return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})
+        extra = {"rejected": rejected, "notes": tuple(notes), "new_entities": len(new), **counts}
+        return UpdateReport(seconds=clock_time.perf_counter() - begin, **extra, **report)
 
     def rollback(self, number: int) -> None:
         """Makes a release that is still on disk answer again, see ``[releases]`` in ``graph.toml``. Pending changes are

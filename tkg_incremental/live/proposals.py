@@ -67,10 +67,12 @@ def read_changes(
     return ChangeSet(found)
 
 
-def new_entities(store: FactStore, changes: Iterable[Change]) -> list[str]:
-    """Names of additions that the store does not have yet."""
+def new_entities(store: FactStore, changes: Iterable[Change], size: int) -> list[str]:
+    """Names of additions that a release with ``size`` entities does not know. Undone and pending changes have given ids
+    to theirs."""
     names = dict.fromkeys(name for change in changes if change.op == "add" for name in (change.head, change.tail))
-    return [name for name in names if store.entities.find(name) is None]
+    known = store.entities.up_to(size)
+    return [name for name in names if known.find(name) is None]
 
 
 def date_changes(changes: ChangeSet, when: int) -> ChangeSet:
