@@ -77,7 +77,7 @@ class GraphFolder:
         ``settings`` are tables of ``graph.toml``."""
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            hint = "; it is a live graph, which update keeps current" if (path / "graph.toml").is_file() else ""
+            hint = "; it is a live graph: update it, or remove it first" if (path / "graph.toml").is_file() else ""
             raise GraphFolderError(f"'{path}' must be empty or missing{hint}")
         (path / "releases").mkdir(parents=True)
         FactStore.create(path / "facts.db", unit).close()

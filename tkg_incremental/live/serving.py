@@ -226,7 +226,9 @@ class ServedGraph:
         """The release that answers; an error before the first one."""
         number = self.current
         if number is None:
-            raise GraphFolderError(f"'{self.folder.path}' has no release yet: call train()")
+            raise GraphFolderError(
+                f"'{self.folder.path}' has no release yet: call train(), or remove the folder and create it again"
+            )
         return number
 
     def close(self) -> None:
