@@ -43,7 +43,7 @@ class Interviewer(Callback):
     """Asks a few questions before and after each step, and prints those whose first answer changes."""
 
     def on_step_begin(self, trainer: IncrementalTrainer, learner: StepLearner) -> None:
-        self.before = self._ask(trainer, learner.time) if trainer.base_is_ready else {}
+        self.before = self._ask(trainer, learner.time - 1) if trainer.base_is_ready else {}
 
     def on_step_end(self, trainer: IncrementalTrainer, record: dict[str, Any] | None) -> None:
         if record is None:

@@ -132,3 +132,12 @@ def test_datasets_have_tables_of_their_own(
     assert second.splitlines()[0] == f"{facts.name} ({tmp_path / 'other'})"
     assert [len(table.splitlines()) for table in (first, second)] == [4, 4]
     assert (tmp_path / "page.html").read_text().count("<table") == 2
+
+
+def test_runs_that_learnt_all_steps_at_once_are_skipped(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = json.loads((runs["tie-0"] / "metrics.json").read_text())
+    (tmp_path / "metrics.json").write_text(json.dumps({**metrics, "steps": [], "link_prediction": {"MRR": 50.0}}))
+    assert main(["compare", str(runs["tie-0"]), str(tmp_path)]) == 0
+    assert "is skipped: it learnt all steps at once, so that no step has results" in capsys.readouterr().err

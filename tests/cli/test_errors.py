@@ -46,7 +46,7 @@ Fails = Callable[..., str]
         (["--model", "DE", "--smoothness", "1"], "--smoothness has no effect with DE (got 1.0); it goes with HyTE,"),
         (["--strategy", "ft", "--replay-size", "9"], "--replay-size has no effect with ft (got 9)"),
         (["--strategy", "fb", "--regularization", "1"], "--regularization has no effect with fb (got 1.0)"),
-        (["--protocol", "joint"], "--epochs has no effect with joint (got 2)"),
+        (["--protocol", "joint"], "--epochs has no effect with joint (got 2); --base-epochs has"),
         (["--weight-decay", "-1"], "--weight-decay: expected a number of at least 0 (got '-1')"),
         (["--regularization", "-1"], "--regularization: expected a number of at least 0"),
         (["--replay-weight", "nan"], "--replay-weight: expected a number of at least 0 (got 'nan')"),
@@ -192,3 +192,13 @@ def test_no_command_is_bad_usage(fails: Fails) -> None:
     said = fails(2, "trian")
     assert "invalid choice: 'trian'" in said
     assert "did you mean train?" in said
+
+
+def test_folders_of_the_other_kind(tmp_path: Path, fails: Fails) -> None:
+    """Commands on runs say that a folder is a live graph, and those on facts that ``query`` takes a question."""
+    (tmp_path / "graph.toml").touch()
+    for command in (["export", tmp_path, "--to", tmp_path], ["evaluate", tmp_path], ["compare", tmp_path]):
+        assert "is a live graph, and this command reads the folder of a run" in fails(3, *command)
+    for name in ("check", "timeline"):
+        assert 'query asks for a "?"' in fails(2, name, tmp_path, "Ann", "leads", "?")
+    assert "train makes one, and create the folder of a live graph" in fails(3, "export", tmp_path / "no", "--to", ".")

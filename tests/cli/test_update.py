@@ -33,7 +33,7 @@ def test_a_full_export_is_read_as_the_first_one(
     export = graph.parent / "later.csv"
     export.write_text(HEADER + ROWS + '"Zoe";leads;Sales;07/01/2024 00:00:00;NULL;dba\r\n', encoding="utf-8-sig")
     assert main(["update", str(graph), "--full", str(export), "--dry-run", *READING]) == 0
-    assert capsys.readouterr().out.startswith("1 added · the changes are valid")
+    assert capsys.readouterr().out.startswith("1 added · 2 new entities · the changes are valid")
     assert "columns that are not read: 'CHANGED_BY'" in caplog.text
 
 
@@ -41,7 +41,7 @@ def test_updates_read_their_files_as_create_did(graph: Path, capsys: pytest.Capt
     export = graph.parent / "without_flags.csv"
     export.write_text(HEADER + ROWS + '"Zoe";leads;Sales;07/01/2024 00:00:00;NULL;dba\r\n', encoding="utf-8-sig")
     assert main(["update", str(graph), "--full", str(export), "--dry-run"]) == 0
-    assert capsys.readouterr().out.startswith("1 added · the changes are valid")
+    assert capsys.readouterr().out.startswith("1 added · 2 new entities · the changes are valid")
 
 
 def test_changes_have_the_columns_and_dates_of_the_first_file(
@@ -51,7 +51,7 @@ def test_changes_have_the_columns_and_dates_of_the_first_file(
     head = "Operation;Person;Role;Team;Valid_From;Changed_By\n"
     changes.write_text(head + 'add;Zoe;leads;Sales;03/02/2024;dba\nend;Kim;works in;"R&D; IT";;\n')
     assert main(["update", str(graph), str(changes), "--dry-run"]) == 0
-    assert capsys.readouterr().out.startswith("1 added · 1 ended · the changes are valid")
+    assert capsys.readouterr().out.startswith("1 added · 1 ended · 2 new entities · the changes are valid")
     assert "columns that are not read: 'Changed_By'" in caplog.text
     changes.write_text("op,head,rel,tail,at\nadd,Zoe,leads,Sales,2024-02-03\n")  # the usual names stay valid
     assert main(["update", str(graph), str(changes), "--dry-run"]) == 0

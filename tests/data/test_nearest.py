@@ -67,6 +67,12 @@ def test_short_names_are_nearer_than_long_ones_that_contain_them() -> None:
     assert NameSearch(names).nearest("alexander", 1) == [400]
 
 
+def test_a_part_of_a_name_finds_it_before_similar_names() -> None:
+    names = ["Amman", "Yamina", "Osama", "Obamacare", "Michelle Obama", "Barack Obama"]
+    found = [names[index] for index in NameSearch(names).nearest("Obama", 4)]
+    assert found == ["Barack Obama", "Michelle Obama", "Osama", "Obamacare"]
+
+
 def test_names_of_one_pattern_are_told_apart_by_what_few_of_them_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most n-grams of such names are in all of them; counting those would take four times as long."""
     monkeypatch.setattr(nearest, "_HITS", 10_000)

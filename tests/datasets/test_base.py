@@ -17,6 +17,9 @@ def leaders() -> WorldLeaders:
 def test_by_step_and_by_date(leaders: WorldLeaders) -> None:
     assert leaders[47].label == leaders["1997"].label == leaders["1997-05-02"].label == "1997"
     assert leaders[-1].time == 74
+    for step in (75, -76):
+        with pytest.raises(IndexError, match=rf"step must lie in 0 … 74 \(got {step}\)"):
+            leaders[step]
     with pytest.raises(ValueError, match="1950 … 2024"):
         leaders["1949"]
 

@@ -100,6 +100,7 @@ def test_a_damaged_cache_is_built_again(root: Path, damage: str, caplog: pytest.
         cached(root).write_bytes(replaced[damage])
     after = Tiny(root)
     assert "it is built again" in caplog.text
+    assert ("give each dataset a folder of its own" in caplog.text) == (damage == "of another dataset")
     assert len(Tiny.builds) == 2
     assert torch.equal(before.timeline.train.facts, after.timeline.train.facts)
     Tiny(root)  # and is whole again

@@ -57,6 +57,7 @@ def test_columns_by_name_and_position() -> None:
     ("header", "columns", "message"),
     [
         ("Employee Relation Company Start End", None, r"f.csv, line 1: .*; not found: head, tail\. Name them with col"),
+        ("Employee Relation Object Salary", None, r"--columns head=…,start=… \(got"),
         ("head rel tail op time", None, "the column 'op' holds changes: apply them with `tkg-incremental update`"),
         ("Operation head rel tail time", None, "the column 'Operation' holds changes"),
         ("head rel tail change time", {"time": "time"}, "the column 'change' holds changes"),

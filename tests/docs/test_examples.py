@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import runpy
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
-from tkg_incremental import LiveGraph
+from tkg_incremental import IncrementalTrainer, LearningSettings, LiveGraph, TrainerSettings
 from tkg_incremental.data import TimeAxis
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
+from tkg_incremental.models import DE
+from tkg_incremental.strategies import FT
+from tkg_incremental.training import BaseSettings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -29,6 +33,19 @@ def test_custom_strategy() -> None:
     assert (quads[:, 3] < 5).all()
     changed = set(added[:, [0, 2]].flatten().tolist())
     assert all({head, tail} & changed for head, _, tail, _ in quads.tolist())
+
+
+def test_questions_before_a_step_are_about_the_last_step_learnt() -> None:
+    """A later one would be answered as of that step, with a warning at each step."""
+    interviewer = runpy.run_path(str(EXAMPLES / "common.py"))["Interviewer"]
+    dataset, learning = WorldLeaders(), LearningSettings(epochs=1)
+    settings = TrainerSettings(learning, BaseSettings(visits=1, negatives=5))
+    model, base = DE.from_dataset(dataset, hidden_channels=4), dataset.timeline.base_step
+    trainer = IncrementalTrainer(model, dataset, FT(negatives=5), settings=settings, callbacks=[interviewer()])
+    trainer.pretrain()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*is after the last step")
+        trainer.fit(until=base + 1)
 
 
 def test_aliases_of_the_demo(tmp_path: Path) -> None:

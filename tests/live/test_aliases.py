@@ -60,10 +60,12 @@ def test_file_of_aliases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         [
             (b"alias,name\nResearch;R&D\n", "line 2: expected the columns alias and name (got ['Research;R&D'])"),
             (b"K\xfc,Ann\n", "line 1: expected UTF-8 text"),
+            (b"Boss,Bo\n", "aliases must stand for names that exist (got 'Boss' for 'Bo')"),
         ]
     ):
         aliases.write_bytes(content)
         create[1] = str(tmp_path / f"other {number}")
         capsys.readouterr()
         assert main([*create, "--aliases", str(aliases)]) == 3
-        assert f"aliases.csv, {said}" in capsys.readouterr().err
+        assert said in capsys.readouterr().err
+        assert not (tmp_path / f"other {number}").exists()  # the next try may use the same name

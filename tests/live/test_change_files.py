@@ -197,8 +197,16 @@ def test_tables_without_changes(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     assert len(ChangeSet.read(pandas.DataFrame([]), int)) == 0
     assert len(ChangeSet.read(pandas.DataFrame([], columns=["op", "head", "rel", "tail"]), int)) == 0
-    with pytest.raises(DataError, match="expected a column op"):
+    with pytest.raises(DataError, match=r"expected a column op\. .* A full export is given as full, or --full"):
         ChangeSet.read(pandas.DataFrame([], columns=["head", "rel", "tail"]), int)
+    with pytest.raises(DataError, match=r"on the command line --columns rel=…"):
+        ChangeSet.read(pandas.DataFrame([], columns=["op", "head", "role", "tail"]), int)
+
+
+def test_a_line_with_too_many_fields(tmp_path: Path) -> None:
+    (tmp_path / "changes.csv").write_text("op,head,rel,tail,at\nadd,a,r,b,1\nadd,a,r,c,1,2\n")
+    (rejected,) = ChangeSet.read(tmp_path / "changes.csv", int).rejected
+    assert rejected == (3, "add, a, r, c, 1, 2", "expected 5 fields (got 6)")
 
 
 def test_files_in_other_encodings(tmp_path: Path) -> None:

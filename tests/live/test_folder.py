@@ -190,6 +190,13 @@ def test_folders_that_are_no_graphs(tmp_path: Path) -> None:
     GraphFolder.create(
         path, "day", {"gate": {"kept": 0.9, "name": 'a "b" \\ ü', "on": True}, "graph": {"k": 3}}
     ).close()
+    with pytest.raises(
+        GraphFolderError, match="must be empty or missing; it is a live graph: update it, or remove it first"
+    ):
+        GraphFolder.create(path, "day")
+    (tmp_path / "model.pt").touch()
+    with pytest.raises(GraphFolderError, match="it is a run: make a graph of it with create --from-run"):
+        GraphFolder(tmp_path)
     with GraphFolder(path) as folder:
         assert folder.settings["gate"] == {"kept": 0.9, "name": 'a "b" \\ ü', "on": True}
         assert folder.settings["graph"] == {"unit": "day", "k": 3}

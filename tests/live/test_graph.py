@@ -158,11 +158,45 @@ def test_dry_run_and_rejected_lines(path: Path) -> None:
         good, bad = ("add", "Zoë", "works in", "R&D"), ("end", "Nobody", "leads", "R&D")
         report = graph.update([good], dry_run=True)
         assert (report.state, report.added, report.exit_code) == ("valid", 1, 0)
+        assert (report.new_entities, report.notes) == (1, ("new entities: Zoë",))
         report = graph.update([good, bad])
         assert (report.state, report.exit_code, [r.line for r in report.rejected]) == ("rejected", 3, [2])
         assert not graph.folder.store.updates()
         report = graph.update([good, bad], skip_rejected=True)
         assert (report.state, report.added, len(report.rejected)) == ("released", 1, 1)
+
+
+def test_facts_that_are_none(path: Path) -> None:
+    """A fact instead of a list of facts is a sequence of strings, some with three letters."""
+    with LiveGraph(path) as graph:
+        for wrong in (("Ann", "ran", "R&D"), [("Ann", "leads")], [("Ann", "leads", "R&D", FIRST, FIRST + 1)]):
+            with pytest.raises(ValueError, match=r"added must be a list of \(head, rel, tail\) or \(…, at\)"):
+                graph.update(added=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"query\(\) leaves one out"):
+            graph.check("person 1", "leads", None)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"query\(\) leaves one out"):
+            graph.timeline("person 1", None, "R&D")  # type: ignore[arg-type]
+
+
+def test_new_entities_are_those_of_the_changes_after_a_rollback(path: Path) -> None:
+    """The names of what was undone keep their ids."""
+    with LiveGraph(path) as graph:
+        graph.update(added=[("Zoë", "works in", "R&D"), ("Ada", "works in", "R&D")])
+        graph.rollback(0)
+        report = graph.update(added=[("Zoë", "works in", "Sales")], dry_run=True)
+        assert (report.new_entities, report.notes) == (1, ("new entities: Zoë",))
+        report = graph.update(added=[("Zoë", "works in", "Sales")])
+        assert (report.new_entities, report.notes) == (1, ("new entities: Zoë",))
+
+
+def test_updates_without_changes(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "changes.csv").write_text("op,head,rel,tail,at\n")
+    with LiveGraph(path) as graph:
+        report = graph.update(tmp_path / "changes.csv", at=FIRST + 1)
+        assert (report.state, report.notes) == ("released", (f"no changes: only the last step moved, to {FIRST + 1}",))
+        report = graph.update(at=FIRST - 1)
+        assert (report.state, report.release) == ("unchanged", 1)
+        assert report.notes == (f"no changes, and the last step is {FIRST + 1} already",)
 
 
 def test_dates_of_a_wrong_century(path: Path) -> None:
@@ -186,6 +220,22 @@ def test_full_export(path: Path, tmp_path: Path) -> None:
         assert (report.state, report.added, report.ended) == ("released", 0, 0)  # the clock moves
         with pytest.raises(ValueError, match="only one of"):
             graph.update([], full=tmp_path / "full.csv")
+
+
+def test_the_first_file_as_a_full_export_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Although it has intervals that overlap and touch, and a fact without a start, which an export of later facts has,
+    too."""
+    rows = ["a,r,b,1,5", "a,r,b,4,", "a,r,c,1,3", "a,r,c,4,6", "b,r,c,3,9", "b,r,c,4,5", "c,r,a,,"]
+    names = "head,rel,tail,start,end\n"
+    (tmp_path / "facts.csv").write_text(names + "\n".join(rows))
+    (tmp_path / "later.csv").write_text(names + "\n".join(["a,r,b,4,", "a,r,b,1,5", "b,r,c,3,9", rows[-1], "d,r,a,9,"]))
+    with LiveGraph.create(tmp_path / "graph", tmp_path / "facts.csv", "index", settings=QUICK) as graph:
+        assert "3 of 7 facts overlap or continue others" in caplog.text
+        graph.train(calibrate=False)
+        report = graph.update(full=tmp_path / "facts.csv", dry_run=True)
+        assert (report.state, report.added, report.ended, report.retracted) == ("valid", 0, 0, 0)
+        report = graph.update(full=tmp_path / "later.csv", dry_run=True)
+        assert (report.state, report.added, report.ended, report.retracted) == ("valid", 1, 0, 0)
 
 
 def test_training_again_includes_what_is_pending(path: Path) -> None:

@@ -25,10 +25,11 @@ def test_released() -> None:
 def test_refused() -> None:
     gate = GateReport(0.5, 1.0, 1.0, math.nan, 0.9, True, ("learned 50.0%",))
     report = UpdateReport("refused", 3, gate, added=2)
-    first, second = str(report).split("\n")
+    first, second, third = str(report).split("\n")
     assert first.endswith("refused by the gate; release 3 still answers")
     assert "outranked" not in first  # nothing has ended
     assert second == "  gate: learned 50.0%"
+    assert third.startswith("  the changes are pending: force=True, on the command line --force, releases them")
 
 
 def test_rejected_lines() -> None:
@@ -39,6 +40,20 @@ def test_rejected_lines() -> None:
     assert lines[1] == "  line 2: it never held (end, x, y, z)"
     assert (len(lines), lines[-1]) == (22, "  … and 10 more")
     assert len(report.to_dict()["rejected"]) == 30
+
+
+def test_valid_changes_among_rejected_lines() -> None:
+    """Nothing was applied: they are not counted as added, but may be applied without the others."""
+    report = UpdateReport("rejected", 3, added=2, rejected=(Rejection(0, "end, x, y, z", "it never held"),))
+    first, second, third = str(report).split("\n")
+    assert first == "1 line rejected · nothing was applied"
+    assert second == "  it never held (end, x, y, z)"  # it is from a full export, which has no lines of changes
+    assert third.startswith("  correct them, or apply the 2 valid changes with skip_rejected=True")
+
+
+def test_nothing_to_apply() -> None:
+    assert str(UpdateReport("valid", 3)) == "there are no changes; nothing was applied"
+    assert str(UpdateReport("valid", 3, ended=1)) == "1 ended · the changes are valid; nothing was applied"
 
 
 @pytest.mark.parametrize("state", EXIT_CODES)

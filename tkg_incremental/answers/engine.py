@@ -146,18 +146,14 @@ class AnswerEngine:
 
     def check(self, head: str | int, rel: str | int, tail: str | int, at: Any) -> Answer:
         """The probability that a fact holds at a time."""
-        h, r, t, step = (
-            self.entities.index(head),
-            self.relations.index(rel),
-            self.entities.index(tail),
-            self.step_of(at),
-        )
+        h, r, t = self._fact(head, rel, tail)
+        step = self.step_of(at)
         score, probability = self._check(h, r, t, step)
         return self._answer(self.entities[t], probability, score, r, step, self.facts.intervals(h, r, t))
 
     def timeline(self, head: str | int, rel: str | int, tail: str | int) -> list[TimelinePoint]:
         """The probability of a fact at every step."""
-        h, r, t = self.entities.index(head), self.relations.index(rel), self.entities.index(tail)
+        h, r, t = self._fact(head, rel, tail)
         intervals = self.facts.intervals(h, r, t)
         points = []
         for step in range(self.last_step + 1):
@@ -165,6 +161,14 @@ class AnswerEngine:
             is_known = any(interval.covers(step) for interval in intervals)
             points.append(TimelinePoint(self.axis.labels[step], probability, score, is_known))
         return points
+
+    def _fact(self, head: str | int | None, rel: str | int | None, tail: str | int | None) -> tuple[int, int, int]:
+        """The ids of a fact."""
+        if head is None or rel is None or tail is None:
+            raise ValueError(
+                f"a fact has a head, a relation and a tail: query() leaves one out (got {head, rel, tail})"
+            )
+        return self.entities.index(head), self.relations.index(rel), self.entities.index(tail)
 
     def _relations(self, head: int, tail: int, step: int) -> list[Answer]:
         """The relations that fit (head, ?, tail): known facts, then the most probable, then those that are over."""

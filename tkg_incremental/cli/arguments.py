@@ -122,7 +122,9 @@ def columns(text: str) -> str:
     for part in text.split(","):
         key, _, name = part.partition("=")
         if key.strip() not in names or not name.strip():
-            raise argparse.ArgumentTypeError(f"expected {', '.join(names)} with a column each (got {part!r})")
+            raise argparse.ArgumentTypeError(
+                f"expected {', '.join(names)} with a column each, such as head=Employee (got {part!r})"
+            )
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tkg_incremental.cli.arguments import Commands, add_command
-from tkg_incremental.cli.errors import OK
+from tkg_incremental.cli.errors import OK, UsageError
 from tkg_incremental.cli.graph_io import add_as_of, add_graph, add_json, open_graph, print_json
 from tkg_incremental.text import printable
 
@@ -32,9 +32,19 @@ def add_fact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tail", metavar="TAIL", help="name of the tail")
 
 
+def fact_of(args: argparse.Namespace) -> tuple[str, str, str]:
+    """Head, relation and tail."""
+    if "?" in (args.head, args.rel, args.tail):
+        raise UsageError(
+            f'HEAD, REL and TAIL must be names; query asks for a "?" (got {args.head!r} {args.rel!r} {args.tail!r})'
+        )
+    return args.head, args.rel, args.tail
+
+
 def run(args: argparse.Namespace) -> int:
+    fact = fact_of(args)
     with open_graph(args.graph) as graph:
-        answer = graph.check(args.head, args.rel, args.tail, args.at, args.as_of)
+        answer = graph.check(*fact, args.at, args.as_of)
     if args.json:
         print_json({key: value for key, value in answer.to_dict().items() if key != "name"})
         return OK

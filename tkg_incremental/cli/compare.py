@@ -67,7 +67,9 @@ def open_groups(folders: list[Path], program: str) -> dict[str, list[Group]]:
     for folder in dict.fromkeys(folders):
         result = None if is_unfinished(folder) else open_result(folder)
         if result is None or not result.steps:
-            print(printable(f"{program}: warning: '{folder}' is skipped: it has no results yet"), file=sys.stderr)
+            is_joint = result is not None and result.link_prediction
+            why = "it learnt all steps at once, so that no step has results" if is_joint else "it has no results yet"
+            print(printable(f"{program}: warning: '{folder}' is skipped: {why}"), file=sys.stderr)
         else:
             runs.append((folder, result, open_config(folder)))
     if not runs:

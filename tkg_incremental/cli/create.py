@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,11 +53,15 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    aliases = read_aliases(args.aliases) if args.aliases else {}
     graph = graph_of_run(args) if args.from_run else graph_of_facts(args)
     with graph:
         store = graph.folder.store
-        if args.aliases:
-            add_aliases(graph, args.aliases)
+        try:
+            graph.add_aliases(aliases)
+        except ValueError as error:
+            shutil.rmtree(args.graph)  # so that the next try finds no half of a graph
+            raise BadDataError(f"{args.aliases}: {error}") from error
         print(f"unit of time: {store.unit} ({graph.folder.settings['graph']['unit_reason']})", file=sys.stderr)
         if not (hasattr(args, "no_train") or args.from_run):
             return print_report(graph.train(), args.json)
@@ -99,8 +104,8 @@ def graph_of_run(args: argparse.Namespace) -> LiveGraph:
         raise BadDataError(str(error)) from error
 
 
-def add_aliases(graph: LiveGraph, path: Path) -> None:
-    """Adds the aliases of a CSV file with the columns alias and name."""
+def read_aliases(path: Path) -> dict[str, str]:
+    """The aliases of a CSV file with the columns alias and name."""
     from tkg_incremental.datasets.lines import DataError, read_fields
 
     aliases = {}
@@ -110,7 +115,4 @@ def add_aliases(graph: LiveGraph, path: Path) -> None:
         aliases[fields[0].strip()] = fields[1].strip()
     if aliases.get("alias") == "name":
         del aliases["alias"]  # the header
-    try:
-        graph.add_aliases(aliases)
-    except ValueError as error:
-        raise BadDataError(str(error)) from error
+    return aliases

@@ -322,10 +322,10 @@ class RunOptions:
             flag = f"--{name.replace('_', '-')}"
             if not self.uses(name):
                 used_by = each.metadata["used_by"]
-                raise UsageError(
-                    f"{flag} has no effect with {self._user(used_by)} (got {given[name]!r}); it goes with "
-                    f"{', '.join(used_by)}"
-                )
+                remedy = f"it goes with {', '.join(used_by)}"
+                if self.protocol == "joint" and f"base_{name}" in OPTIONS:
+                    remedy = f"--base-{flag[2:]} has"
+                raise UsageError(f"{flag} has no effect with {self._user(used_by)} (got {given[name]!r}); {remedy}")
             needed, _, value = (each.metadata["needs"] or "").partition(" ")
             found = getattr(self, needed) if needed else ""
             if found is None or (value and found != value):

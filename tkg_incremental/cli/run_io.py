@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.cli.errors import BadDataError
+from tkg_incremental.cli.graph_io import is_graph
 
 if TYPE_CHECKING:
     from tkg_incremental.data.catalog import Catalog
@@ -49,12 +50,16 @@ def open_config(run_dir: Path) -> dict[str, Any]:
 
 def is_unfinished(run_dir: Path) -> bool:
     """Whether a folder exists and has no metrics yet."""
-    return run_dir.is_dir() and not (run_dir / "metrics.json").exists()
+    return run_dir.is_dir() and not is_graph(run_dir) and not (run_dir / "metrics.json").exists()
 
 
 def check_folder(run_dir: Path) -> None:
     if not run_dir.is_dir():
-        raise BadDataError(f"there is no run folder '{run_dir}'")
+        raise BadDataError(
+            f"there is no run folder '{run_dir}': train makes one, and create the folder of a live graph"
+        )
+    if is_graph(run_dir):
+        raise BadDataError(f"'{run_dir}' is a live graph, and this command reads the folder of a run")
 
 
 def _file(run_dir: Path, name: str) -> Path:

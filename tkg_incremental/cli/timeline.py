@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tkg_incremental.cli.arguments import Commands, add_command
-from tkg_incremental.cli.check import add_fact
+from tkg_incremental.cli.check import add_fact, fact_of
 from tkg_incremental.cli.errors import OK
 from tkg_incremental.cli.graph_io import add_as_of, add_graph, add_json, open_graph, print_json
 from tkg_incremental.tables import format_table
@@ -30,8 +30,9 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    fact = fact_of(args)
     with open_graph(args.graph) as graph:
-        points = graph.timeline(args.head, args.rel, args.tail, args.as_of)
+        points = graph.timeline(*fact, args.as_of)
     if args.json:
         keys = ("label", "probability", "score", "known")
         print_json([{key: getattr(point, key) for key in keys} for point in points])

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 _CANDIDATES = 200
+# A name that is this number of times as long as a part of it is not near to the part.
+_LENGTHS = 5
 _CHUNK = 1 << 18  # even: bytes that are searched at a time
 # Occurrences of n-grams that are counted, about. Those that most names have tell nothing and cost most.
 _HITS = 1 << 20
@@ -59,7 +61,8 @@ class NameSearch:
         return [index for index in found if index < len(self._starts) - 1]
 
     def nearest(self, name: str, count: int) -> list[int]:
-        """Indices of the names most like ``name``, ignoring case: similar ones first, then those that contain it."""
+        """Indices of the names most like ``name``, ignoring case: first those that have it as words, shortest
+        first, then similar ones, then others that contain it."""
         wanted = _decode(fold(_encode(name)))
         if not wanted or len(self._starts) < 2:
             return []
@@ -68,7 +71,9 @@ class NameSearch:
             folded.setdefault(self._folded(index), index)
         close = difflib.get_close_matches(wanted, folded, n=count, cutoff=0.5)
         inside = sorted((known for known in folded if wanted in known), key=len)
-        return [folded[known] for known in dict.fromkeys([*close, *inside])][:count]
+        limit = _LENGTHS * len(wanted)
+        words = [known for known in inside if f" {wanted} " in f" {known} " and len(known) <= limit]
+        return [folded[known] for known in dict.fromkeys([*words, *close, *inside])][:count]
 
     def _candidates(self, wanted: str) -> list[int]:
         """The names with the highest Dice coefficient of shared n-grams."""

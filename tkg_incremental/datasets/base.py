@@ -69,7 +69,7 @@ class TKGDataset(Dataset):
     fetch); :attr:`variant` must name every option that changes what is built.
 
     Args:
-        root: Folder of the dataset. :obj:`None` builds it in memory if nothing has to be downloaded.
+        root: Folder of the dataset, of this one alone. :obj:`None` builds it in memory if nothing has to be downloaded.
         transform: Applied to each snapshot when it is accessed.
         force_reload: Build the dataset even if a cached version exists.
         pre_transform: Not supported: snapshots are made when they are accessed and not saved. Use ``transform``.
@@ -156,7 +156,9 @@ class TKGDataset(Dataset):
         if not isinstance(state, dict) or not state.keys() >= {"splits", "axis", "entities", "relations"}:
             raise CorruptFileError(path, "it holds no dataset")
         if state.get("dataset", mine) != mine:
-            raise CorruptFileError(path, f"it is the cache of {state['dataset']} (expected {mine})")
+            raise CorruptFileError(
+                path, f"it is the cache of {state['dataset']} (expected {mine}): give each dataset a folder of its own"
+            )
         return Graph.from_state(state)
 
     # Snapshots -----------------------------------------------------------------------------------------
@@ -170,6 +172,8 @@ class TKGDataset(Dataset):
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, str):
             return super().__getitem__(self._position(idx))
+        if isinstance(idx, int) and not -len(self) <= idx < len(self):
+            raise IndexError(f"step must lie in 0 … {len(self) - 1} (got {idx})")
         if isinstance(idx, slice) and isinstance(idx.start, str | None) and isinstance(idx.stop, str | None):
             start = None if idx.start is None else self._position(idx.start)
             stop = None if idx.stop is None else self._position(idx.stop) + 1

@@ -147,11 +147,14 @@ def check_twice(path: Path, line: int | None, fields: Sequence[str], places: Map
 
 
 def _incomplete(path: Path, line: int | None, fields: Sequence[str], places: Mapping[str, int]) -> DataError:
-    missing = [role for role in ("head", "rel", "tail") if role not in places]
+    roles = [role for role in ("head", "rel", "tail") if role not in places]
+    missing = list(roles)
     if "time" not in places and "start" not in places:
+        roles.append("start")
         missing.append("time (or start and end)")
     header = short(" | ".join(fields), 200)
-    remedy = "Name them with columns={'head': …}, on the command line --columns head=…,rel=…,tail=…"
+    columns = ", ".join(f"{role!r}: …" for role in roles), ",".join(f"{role}=…" for role in roles)
+    remedy = f"Name them with columns={{{columns[0]}}}, on the command line --columns {columns[1]}"
     problem = f"{_EXPECTED}; not found: {', '.join(missing)}. {remedy} (got {header!r})"
     return DataError(path, line, problem)
 

@@ -59,7 +59,7 @@ def choose_unit(
         if steps is not None and (steps <= limit or unit == units[-1]):
             break
     if unit == written:
-        return unit, f"the finest unit of the dates; {steps} steps"
+        return unit, f"the finest unit of the dates; {steps} step{'s' * (steps != 1)}"
     return unit, f"in units of {written} there would be more than {limit} steps for {count} dates; {steps} steps"
 
 

@@ -30,6 +30,8 @@ def parse_record(
     and for an addition ``end``, the last instant at which the fact holds. ``parse`` makes an instant of a
     text, :data:`OPEN` of the end of an open interval, and ``at`` is the instant of additions and ends without one."""
     values = {column: cell_text(value) for column, value in record.items()}
+    if "problem" in record:
+        return Rejection(line, values["text"], values["problem"])
     try:
         return _parse(values, line, parse, at)
     except ValueError as error:
@@ -130,7 +132,8 @@ def _read_table(source: Any, read: ReadOptions) -> Iterator[tuple[int, dict[str,
     _check_columns(path, header, places, read)
     for line, row in zip(lines, rows, strict=True):
         if len(row) > len(header):  # rejected, with the others of the file
-            yield line, {"op": f"a line of {len(row)} fields", "line": ", ".join(map(str, row))}
+            problem = f"expected {len(header)} fields (got {len(row)})"
+            yield line, {"problem": problem, "text": ", ".join(map(str, row))}
         else:
             yield line, {role: row[place] for role, place in places.items() if place < len(row)}
 
@@ -149,7 +152,9 @@ def _has_op(fields: Sequence[str]) -> bool:
 
 def _check_columns(path: Path, names: Sequence[str], places: Mapping[str, int], read: ReadOptions) -> None:
     if missing := [role for role in POSITIONS[:4] if role not in places]:
-        remedy = "Name them with columns={'head': …}, on the command line --columns head=…"
+        remedy = f"Name them with columns={{'{missing[-1]}': …}}, on the command line --columns {missing[-1]}=…"
+        if missing == ["op"]:
+            remedy = "It says what a change does: add, end or retract. A full export is given as full, or --full"
         raise DataError(path, None, f"expected a column {' and '.join(missing)}. {remedy} (got {', '.join(names)})")
     mapped = read.columns.values() if isinstance(read.columns, Mapping) else ()
     usual = {role: place for role, place in places.items() if names[place].strip() not in mapped}

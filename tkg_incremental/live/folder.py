@@ -48,7 +48,10 @@ class GraphFolder:
     def __init__(self, path: str | os.PathLike[str], write: bool = False) -> None:
         self.path = Path(path)
         if not (self.path / "graph.toml").is_file() or not (self.path / "facts.db").is_file():
-            raise GraphFolderError(f"'{self.path}' holds no graph (graph.toml and facts.db are expected)")
+            hint = (
+                "; it is a run: make a graph of it with create --from-run" if (self.path / "model.pt").is_file() else ""
+            )
+            raise GraphFolderError(f"'{self.path}' holds no graph (graph.toml and facts.db are expected){hint}")
         self._lock: FileLock | None = None
         if write:
             self._take_lock()
@@ -74,7 +77,8 @@ class GraphFolder:
         ``settings`` are tables of ``graph.toml``."""
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise GraphFolderError(f"'{path}' must be empty or missing")
+            hint = "; it is a live graph: update it, or remove it first" if (path / "graph.toml").is_file() else ""
+            raise GraphFolderError(f"'{path}' must be empty or missing{hint}")
         (path / "releases").mkdir(parents=True)
         FactStore.create(path / "facts.db", unit).close()
         tables = dict(settings or {})

@@ -27,6 +27,9 @@ from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.updating import learn_pending
 
+# New entities that the report of an update names.
+_SHOWN = 5
+
 
 class LiveGraph(ServedGraph):
     """A graph folder that is opened for questions and updates. Use as a context manager, or call :meth:`close`.
@@ -167,15 +170,27 @@ class LiveGraph(ServedGraph):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
+            size = self.folder.releases.manifest(self.released()).vocabulary.get("entities", 0)
+            new, notes = proposals.new_entities(store, validation.changes, size), list(validation.notes)
+            if new:
+                notes.append(f"new entities: {', '.join(new[:_SHOWN])}{', …' if len(new) > _SHOWN else ''}")
             if dry_run:
-                return UpdateReport("valid", self.current, rejected=rejected, **counts)
+                return UpdateReport(
+                    "valid", self.current, rejected=rejected, new_entities=len(new), notes=tuple(notes), **counts
+                )
+            is_empty = not validation.changes and not store.updates("pending")
+            if is_empty and when <= last.now:
+                notes.append(f"no changes, and the last step is {self.show(last.now)} already")
+                return UpdateReport("unchanged", self.current, rejected=rejected, notes=tuple(notes))
+            if is_empty:
+                notes.append(f"no changes: only the last step moved, to {self.show(when)}")
             if not is_retry and (validation.changes or at is not None or not store.updates("pending")):
                 dates = [change.at for change in validation.changes if change.at is not None]
                 moved = [when] if at is not None or not validation.changes else []
                 store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
             report = learn_pending(self, force, begin)
-        extra = {"rejected": rejected, "notes": tuple(validation.notes), **counts}
-        return UpdateReport(seconds=clock_time.perf_counter() - begin, **{**extra, **report})
+        extra = {"rejected": rejected, "notes": tuple(notes), "new_entities": len(new), **counts}
+        return UpdateReport(seconds=clock_time.perf_counter() - begin, **extra, **report)
 
     def rollback(self, number: int) -> None:
         """Makes a release that is still on disk answer again, see ``[releases]`` in ``graph.toml``. Pending changes are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import repeat
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from tkg_incremental.live.records import OPEN
 from tkg_incremental.live.revisions import begin_revision, set_value
 from tkg_incremental.live.schema import StoreError, create_indices, drop_indices
 from tkg_incremental.live.store import FactStore
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 100_000
 
@@ -42,16 +45,18 @@ class NamedFacts(NamedTuple):
     facts: Ints
 
     def rows(self) -> list[tuple[str, str, str, int, int | None]]:
-        """The facts with names, as :meth:`ChangeSet.from_full_export` takes them."""
+        """The facts with names, as :meth:`ChangeSet.from_full_export` takes them: merged, as an import does it."""
         return [
             (self.entities[h], self.relations[r], self.entities[t], a, None if b == OPEN else b)
-            for h, r, t, a, b in self.facts.T.tolist()
+            for h, r, t, a, b in _merged(self.facts).T.tolist()
         ]
 
 
-def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | None = None) -> NamedFacts:
+def read_named_facts(
+    source: Source, unit: str = "auto", options: ReadOptions | None = None, first: int | None = None
+) -> NamedFacts:
     """Reads facts for a live graph from a CSV, TSV, JSON lines or Parquet file, or a data frame. The unit ``"auto"`` is
-    chosen from the dates."""
+    chosen from the dates. A fact without a start holds from ``first``, by default the first instant that occurs."""
     options = options or ReadOptions()
     table = load_table(source, options.columns, options.delimiter)
     unit, reason = read_dates([table], None, unit, options, as_written=True)
@@ -60,8 +65,7 @@ def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | 
     entities, relations = Numbering("entity"), Numbering("relation")
     head, tail = entities.index_columns(table, table.head, table.tail)
     (rel,) = relations.index_columns(table, table.rel)
-    # A fact without a start holds from the first instant that occurs.
-    valid_from = np.where(start == START, bounded.min(), start)
+    valid_from = np.where(start == START, bounded.min() if first is None else first, start)
     facts = np.stack([head.numpy(), rel.numpy(), tail.numpy(), valid_from, np.where(end == END, OPEN, end + 1)])
     return NamedFacts(unit, reason, entities.names, relations.names, facts)
 
@@ -79,9 +83,13 @@ def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) 
             raise ValueError(f"{name} must be in 0..{size - 1} (got {column.min()}..{column.max()})")
     for row in np.flatnonzero(facts[4] <= facts[3])[:1].tolist():
         raise ValueError(f"fact {row} ends at {facts[4, row]}, which is not after its beginning at {facts[3, row]}")
-    # Sorted rows halve the time that the indices take, and keep the facts of an entity on one page.
-    facts = _merged(facts[:, np.lexsort(facts[3::-1])])
+    rows, facts = facts.shape[1], _merged(facts)
     count = facts.shape[1]
+    if count < rows:
+        merged = (
+            "%d of %d facts overlap or continue others of the same head, relation and tail, and were merged with them"
+        )
+        logger.warning(merged, rows - count, rows)
     with store.transaction() as connection:
         if connection.execute("SELECT EXISTS (SELECT 1 FROM facts) + EXISTS (SELECT 1 FROM entities)").fetchone()[0]:
             raise StoreError(f"facts can be imported into an empty store only ('{store.path}' has some)")
@@ -108,7 +116,9 @@ def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) 
 
 
 def _merged(facts: Ints) -> Ints:
-    """Merges the intervals of one triple that overlap or touch. The columns are sorted by triple and beginning."""
+    """Sorts facts by triple and beginning, and merges the intervals of one triple that overlap or touch."""
+    # Sorted rows halve the time that the indices of the store take, and keep the facts of an entity on one page.
+    facts = facts[:, np.lexsort(facts[3::-1])]
     is_same = (facts[:3, 1:] == facts[:3, :-1]).all(axis=0)
     if not is_same.any():
         return facts

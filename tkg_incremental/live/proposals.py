@@ -16,6 +16,8 @@ from tkg_incremental.live.store import FactStore
 
 Rows = Iterable[tuple[Any, ...]]
 
+# Arguments of an update by the kind of change.
+_ARGUMENTS = {"add": "added", "end": "ended", "retract": "retracted"}
 # Stands for the date of a change that has none until the update's date is known.
 UNDATED = -(2**61)
 # A change may move the clock by this number of steps, or by as many as the graph has. A wrong century may not.
@@ -42,20 +44,35 @@ def read_changes(
         when: When facts that a full export lacks have ended.
         read: How files are read.
     """
-    listed = {op: list(facts) for op, facts in given.items()}
+    listed: dict[str, list[Any]] = {op: list(facts) for op, facts in given.items()}
     if sum([changes is not None, full is not None, any(listed.values())]) > 1:
         raise ValueError("only one of changes, full, and added, ended or retracted must be given")
     if full is not None:
         with store.preview():
-            return ChangeSet.from_full_export(store, read_named_facts(full, clock.unit, read).rows(), when)
+            return ChangeSet.from_full_export(
+                store, read_named_facts(full, clock.unit, read, clock.origin).rows(), when
+            )
     if changes is not None:
         return ChangeSet.read(changes, date_parser(clock.unit, read), UNDATED, read)
     found = []
     for op, facts in listed.items():
-        for line, (head, rel, tail, *own) in enumerate(facts, 1):
+        for line, fact in enumerate(facts, 1):
+            if isinstance(fact, str) or len(fact) not in (3, 4):  # a single fact instead of a list is one of strings
+                raise ValueError(
+                    f"{_ARGUMENTS[op]} must be a list of (head, rel, tail) or (…, at) (got {fact!r} in it)"
+                )
+            head, rel, tail, *own = fact
             instant = clock.instant(own[0]) if own else None if op == "retract" else UNDATED
             found.append(Change(op, head, rel, tail, instant, line=line))
     return ChangeSet(found)
+
+
+def new_entities(store: FactStore, changes: Iterable[Change], size: int) -> list[str]:
+    """Names of additions that a release with ``size`` entities does not know. Undone and pending changes have given ids
+    to theirs."""
+    names = dict.fromkeys(name for change in changes if change.op == "add" for name in (change.head, change.tail))
+    known = store.entities.up_to(size)
+    return [name for name in names if known.find(name) is None]
 
 
 def date_changes(changes: ChangeSet, when: int) -> ChangeSet:

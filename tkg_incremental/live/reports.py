@@ -62,7 +62,9 @@ class UpdateReport:
         if self.facts:
             parts.append(f"trained on {counted(self.facts, 'fact')}")
         changes = [(self.added, "added"), (self.ended, "ended"), (self.retracted, "retracted")]
-        parts += [f"{count} {name}" for count, name in changes if count]
+        num_changes = self.added + self.ended + self.retracted
+        if self.state != "rejected":
+            parts += [f"{count} {name}" for count, name in changes if count]
         if self.gate is not None:
             gate = self.gate
             shown = [("learned", gate.learned), ("kept", gate.kept), ("ended facts outranked", gate.outranked)]
@@ -75,14 +77,29 @@ class UpdateReport:
             "released": f"released as {self.release} in {self.seconds:.1f} s",
             "refused": f"refused by the gate; release {self.release} still answers",
             "rejected": "nothing was applied",
-            "valid": "the changes are valid; nothing was applied",
+            "valid": f"{'the changes are valid' if num_changes else 'there are no changes'}; nothing was applied",
             "unchanged": f"nothing to do; release {self.release} answers",
         }[self.state]
         lines = [" · ".join([*parts, last])]
         if self.gate is not None:
             lines += [f"  gate: {reason}" for reason in self.gate.reasons]
-        lines += [f"  line {line}: {reason} ({text})" for line, text, reason in self.rejected[:SHOWN]]
+        if self.state == "refused":
+            lines.append(
+                "  the changes are pending: force=True, on the command line --force, releases them; a rollback to "
+                f"release {self.release} discards them"
+            )
+        # A full export and the changes of a gate have no lines.
+        places = [f"line {line}: " if line else "" for line, *_ in self.rejected]
+        lines += [
+            f"  {place}{reason} ({text})"
+            for place, (_, text, reason) in zip(places[:SHOWN], self.rejected, strict=False)
+        ]
         if len(self.rejected) > SHOWN:
             lines.append(f"  … and {len(self.rejected) - SHOWN} more")
+        if self.state == "rejected" and num_changes:
+            lines.append(
+                f"  correct them, or apply the {counted(num_changes, 'valid change')} with skip_rejected=True, on the "
+                "command line --skip-rejected"
+            )
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)

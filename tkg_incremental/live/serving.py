@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -168,7 +169,9 @@ class ServedGraph:
         else:
             revision, number = store.state_at(recorded_instant(as_of))
             if number is None:
-                raise ValueError(f"as_of must not be before the first release (got {as_of!r})")
+                made = datetime.fromtimestamp(store.releases()[0].created / 1e6, timezone.utc)
+                first = f"the first release, which was made at {made:%Y-%m-%dT%H:%M:%S} UTC"
+                raise ValueError(f"as_of must not be before {first} (got {as_of!r})")
         is_past, key = revision is not None, (number, revision)
         if is_past:
             self.folder.check_present(number)
@@ -223,7 +226,9 @@ class ServedGraph:
         """The release that answers; an error before the first one."""
         number = self.current
         if number is None:
-            raise GraphFolderError(f"'{self.folder.path}' has no release yet: call train()")
+            raise GraphFolderError(
+                f"'{self.folder.path}' has no release yet: call train(), or remove the folder and create it again"
+            )
         return number
 
     def close(self) -> None:

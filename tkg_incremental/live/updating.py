@@ -39,7 +39,7 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
         begin: When the update began, as of :func:`time.perf_counter`.
 
     Returns:
-        State, release, gate report and number of new entities, for the :class:`UpdateReport`.
+        State, release and gate report, for the :class:`UpdateReport`.
     """
     store, settings, gate = graph.folder.store, graph.settings, graph.gate
     before, clock, number = graph.clock, graph.pending_clock, len(store.releases())
@@ -83,12 +83,11 @@ def learn_pending(graph: ServedGraph, force: bool, begin: float) -> dict[str, An
     about = {"reason": "update", "facts": facts, "seconds": clock_time.perf_counter() - begin}
     about |= {"new_entities": new_entities, **count_changes(changes)}
     candidate = write_model(graph.folder, model, rows, outcome, calibration, clock.now, about)
-    summary = {"gate": outcome, "new_entities": new_entities}
     if not outcome.passed and not (force and outcome.finite):
         graph.folder.releases.reject(candidate)
-        return {"state": "refused", "release": graph.current, **summary}
+        return {"state": "refused", "release": graph.current, "gate": outcome}
     graph.folder.release(candidate)
-    return {"state": "released", "release": candidate, **summary}
+    return {"state": "released", "release": candidate, "gate": outcome}
 
 
 def _without_facts(changes: Sequence[Change], store: FactStore) -> Tensor:
