@@ -26,7 +26,7 @@ CHUNK = 1 << 20
 
 
 class CorruptFileError(Exception):
-    """A file is truncated, damaged or was not written by :func:`save_verified`.
+    """A file is missing, truncated or damaged, or was not written by this package.
 
     Args:
         path: The file.

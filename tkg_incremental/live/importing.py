@@ -15,9 +15,9 @@ from tkg_incremental.datasets.readers import Source
 from tkg_incremental.datasets.steps import read_dates
 from tkg_incremental.datasets.table import END, START, load_table
 from tkg_incremental.live.facts import Ints
-from tkg_incremental.live.records import OPEN
+from tkg_incremental.live.records import OPEN, GraphFolderError
 from tkg_incremental.live.revisions import begin_revision, set_value
-from tkg_incremental.live.schema import StoreError, create_indices, drop_indices
+from tkg_incremental.live.schema import create_indices, drop_indices
 from tkg_incremental.live.store import FactStore
 
 CHUNK = 100_000
@@ -84,7 +84,7 @@ def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) 
     count = facts.shape[1]
     with store.transaction() as connection:
         if connection.execute("SELECT EXISTS (SELECT 1 FROM facts) + EXISTS (SELECT 1 FROM entities)").fetchone()[0]:
-            raise StoreError(f"facts can be imported into an empty store only ('{store.path}' has some)")
+            raise GraphFolderError(f"facts can be imported into an empty store only ('{store.path}' has some)")
         revision = begin_revision(store, "import")
         drop_indices(connection)
         for table, names in (("entities", entities), ("relations", named.relations)):
