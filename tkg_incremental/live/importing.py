@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tkg_incremental.data.intervals import merge_intervals
-from tkg_incremental.datasets.numbering import Numbering
+from tkg_incremental.datasets.numbering import number_names
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.readers import Source
 from tkg_incremental.datasets.steps import read_dates
@@ -57,13 +57,12 @@ def read_named_facts(source: Source, unit: str = "auto", options: ReadOptions | 
     unit, reason = read_dates([table], None, unit, options, as_written=True)
     start, end = (times.numpy() for times in table.instants(unit))
     bounded = np.concatenate([start[start != START], end[end != END]])
-    entities, relations = Numbering("entity"), Numbering("relation")
-    head, tail = entities.index_columns(table, table.head, table.tail)
-    (rel,) = relations.index_columns(table, table.rel)
+    entities, ((head, tail),) = number_names("entity", [(table, (table.head, table.tail))])
+    relations, ((rel,),) = number_names("relation", [(table, (table.rel,))])
     # A fact without a start holds from the first instant that occurs.
     valid_from = np.where(start == START, bounded.min(), start)
     facts = np.stack([head.numpy(), rel.numpy(), tail.numpy(), valid_from, np.where(end == END, OPEN, end + 1)])
-    return NamedFacts(unit, reason, entities.names, relations.names, facts)
+    return NamedFacts(unit, reason, entities, relations, facts)
 
 
 def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) -> int:
