@@ -25,7 +25,7 @@ _ERRORS = {
     ("tkg_incremental.datasets.download", "DownloadError"): BAD_DATA,
     ("tkg_incremental.storage", "CorruptFileError"): BAD_DATA,
     ("tkg_incremental.training.run_folder", "RunFolderError"): BAD_DATA,
-    ("tkg_incremental.training.learner", "TrainingError"): FAILED,
+    ("builtins", "FloatingPointError"): FAILED,  # a loss that is not finite
     ("tkg_incremental.distributed.communicator", "LostProcessError"): FAILED,
 }
 
