@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from tkg_incremental.ops.autograd import hand_on
 
 
 def complex_product(a: Tensor, b: Tensor) -> Tensor:
@@ -22,8 +25,7 @@ def complex_product(a: Tensor, b: Tensor) -> Tensor:
     >>> complex_product(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 + 4i)
     tensor([-5., 10.])
     """
-    product: Tensor = _Product.apply(*torch.broadcast_tensors(a, b), False)
-    return product
+    return _product(a, b, conjugate=False)
 
 
 def product_with_conjugate(a: Tensor, b: Tensor) -> Tensor:
@@ -32,8 +34,7 @@ def product_with_conjugate(a: Tensor, b: Tensor) -> Tensor:
     >>> product_with_conjugate(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 - 4i)
     tensor([11.,  2.])
     """
-    product: Tensor = _Product.apply(*torch.broadcast_tensors(a, b), True)
-    return product
+    return _product(a, b, conjugate=True)
 
 
 def sum_of_moduli(x: Tensor, p: int) -> Tensor:
@@ -58,7 +59,13 @@ def sum_of_moduli(x: Tensor, p: int) -> Tensor:
 # multiplied and put together again by itself, which is three times the memory traffic.
 
 
-def _multiply(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
+def _product(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
+    a, b = torch.broadcast_tensors(a, b)
+    (product,) = hand_on([], [a, b], partial(_multiply, conjugate), partial(_gradients, conjugate))
+    return product
+
+
+def _multiply(conjugate: bool, a: Tensor, b: Tensor) -> Tensor:
     """``a`` times ``b`` or its conjugate."""
     out = torch.empty_like(a, memory_format=torch.contiguous_format)
     (re, im), (a_re, a_im), (b_re, b_im) = (x.chunk(2, dim=-1) for x in (out, a, b))
@@ -68,19 +75,9 @@ def _multiply(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
     return out
 
 
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
-        ctx.save_for_backward(a, b)
-        ctx.conjugate = conjugate
-        return _multiply(a, b, conjugate)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        a, b = ctx.saved_tensors
-        by_b = _multiply(a, grad, conjugate=True) if ctx.conjugate else _multiply(grad, a, conjugate=True)
-        return _multiply(grad, b, conjugate=not ctx.conjugate), by_b, None
+def _gradients(conjugate: bool, grad: Tensor, _: object, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    by_b = _multiply(True, a, grad) if conjugate else _multiply(True, grad, a)
+    return _multiply(not conjugate, grad, b), by_b
 
 
 class _SumOfModuli(torch.autograd.Function):
