@@ -11,7 +11,6 @@ from torch import Tensor
 
 from tkg_incremental.live.graph_toml import check_table
 from tkg_incremental.models.base import TKGModel
-from tkg_incremental.tables import without_nan
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class GateReport:
         return not self.reasons
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(without_nan(asdict(self)))
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
 
 
 def judge(report: GateReport, settings: GateSettings) -> GateReport:
