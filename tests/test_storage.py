@@ -14,6 +14,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tkg_incremental import storage
 from tkg_incremental.storage import HEADER, CorruptFileError, atomic_write, load_verified, save_verified
 
 
@@ -105,7 +106,9 @@ def test_killed_while_writing(tmp_path: Path) -> None:
     assert load_verified(path) == {"step": 1}
 
 
-def test_round_trip(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [storage.TORCH, (2, 4)], ids=["torch", "torch 2.4"])
+def test_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...]) -> None:
+    monkeypatch.setattr(storage, "TORCH", version)
     obj = {
         "weight": torch.randn(3, 4, generator=torch.Generator().manual_seed(0)),
         "empty": torch.empty(0, 4, dtype=torch.long),

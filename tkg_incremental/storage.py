@@ -23,10 +23,11 @@ VERSION = 1
 # magic, version, length of the payload, sha256 of the payload; the payload follows.
 HEADER = struct.Struct("<8sHQ32s")
 CHUNK = 1 << 20
+TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
 class CorruptFileError(Exception):
-    """A file is truncated, damaged or was not written by :func:`save_verified`.
+    """A file is missing, truncated or damaged, or was not written by this package.
 
     Args:
         path: The file.
@@ -89,26 +90,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-class _Payload(io.RawIOBase):
-    """The rest of a file as a file of its own. Torch before 2.6 reads no archive that begins later than its file."""
-
-    def __init__(self, file: BinaryIO, start: int = HEADER.size) -> None:
-        self.file, self.start = file, start
-        self.seek(0)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self.file.seek(offset + self.start if whence == os.SEEK_SET else offset, whence) - self.start
-
-    def readinto(self, buffer: Any) -> int:
-        return self.file.readinto(buffer)  # type: ignore[attr-defined]
-
-
 def save_verified(obj: Any, path: str | os.PathLike[str]) -> None:
     """Saves an object atomically, with a checksum that :func:`load_verified` checks.
 
@@ -148,8 +129,11 @@ def load_verified(
     """
     with open(path, "rb") as file:
         _verify(file, path)
+        file.seek(HEADER.size)
+        # Torch before 2.6 reads no archive that begins later than its file.
+        payload = io.BytesIO(file.read()) if TORCH < (2, 6) else file
         try:
-            return torch.load(_Payload(file), map_location=map_location, weights_only=True)  # type: ignore[arg-type]
+            return torch.load(payload, map_location=map_location, weights_only=True)
         except pickle.UnpicklingError as error:
             # The bytes are as they were written, so it is the object that was not one of the plain kinds.
             raise CorruptFileError(path, f"it holds more than tensors and plain values ({error})") from error

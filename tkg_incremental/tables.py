@@ -1,4 +1,4 @@
-"""Numbers and plain text tables."""
+"""Numbers and tables, as text, HTML and JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import html
 import math
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 from tkg_incremental.text import printable
 
@@ -17,6 +18,15 @@ def show_number(value: float) -> str:
     if math.isnan(value):
         return "–"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
+
+
+def show_share(value: float | None) -> str:
+    """A share in percent; empty if there is none.
+
+    >>> show_share(0.426), show_share(None)
+    ('43%', '')
+    """
+    return "" if value is None else f"{value:.0%}"
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
@@ -62,6 +72,19 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str | float]], cap
     title = f"<caption>{html.escape(printable(caption))}</caption>" if caption else ""
     body = "".join(line(row, "td") for row in rows)
     return f"<table>{title}<thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def without_nan(value: Any) -> Any:
+    """The same for JSON: :obj:`None` in place of numbers that are not finite, in any nesting.
+
+    >>> without_nan({"C@10": float("nan"), "steps": (1, 2.0)})
+    {'C@10': None, 'steps': [1, 2.0]}
+    """
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _width(text: str) -> int:

@@ -9,10 +9,11 @@ import pytest
 import torch
 from graphs import commit, small_graph, state_of
 
-from tkg_incremental.live import Change, DamagedReleaseError, GraphFolder, GraphFolderError, audit_bytes, erase_storage
+from tkg_incremental.live import Change, GraphFolder, GraphFolderError, audit_bytes, erase_storage
 from tkg_incremental.live import erase as module
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
+from tkg_incremental.storage import CorruptFileError
 
 CLOCK = GraphClock(0, 10, "day")
 
@@ -152,7 +153,7 @@ def test_a_damaged_release_is_not_rewritten(tmp_path: Path) -> None:
         data = bytearray(tables.read_bytes())
         data[-3] ^= 1
         tables.write_bytes(data)
-        with pytest.raises(DamagedReleaseError, match="release 1 is damaged.*its checksum is wrong"):
+        with pytest.raises(CorruptFileError, match="0001.*its checksum is wrong"):
             erase_storage(folder, (5,), {"entity": (torch.tensor([5]), torch.ones(1, 64))})
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live import OPEN, FactStore, StoreError, read_named_facts
+from tkg_incremental.live import OPEN, FactStore, GraphFolderError, read_named_facts
 
 TEXT = 'head,rel,tail,start,end\n"Ann, Dr.",leads,R&D,2026-01-05,\nBob,leads,Sales,,2026-01-09\n'
 
@@ -74,7 +74,7 @@ def test_import_merges(tmp_path: Path) -> None:
         facts = [("a", "r", "b", 5, 9), ("c", "r", "b", 1, 2), ("a", "r", "b", 1, 6), ("a", "r", "b", 11, None)]
         assert import_rows(store, facts) == 3
         assert state_of(store)["a", "r", "b"] == [(1, 9), (11, 2**63 - 1)]
-        with pytest.raises(StoreError, match=r"into an empty store only"):
+        with pytest.raises(GraphFolderError, match=r"into an empty store only"):
             import_rows(store, facts)
     with FactStore.create(tmp_path / "other.db", "day") as store:
         with pytest.raises(ValueError, match=r"fact 0 ends at 1, which is not after its beginning at 3"):

@@ -16,7 +16,8 @@ from small_live import succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
-from tkg_incremental.live import DamagedReleaseError, GraphLockedError, StoreError
+from tkg_incremental.live import GraphFolderError, GraphLockedError
+from tkg_incremental.storage import CorruptFileError
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(50, marks=pytest.mark.slow)])
@@ -75,13 +76,13 @@ def test_damaged_release(path: Path, capsys: pytest.CaptureFixture[str]) -> None
     data = bytearray(tables.read_bytes())
     data[-5] ^= 1
     tables.write_bytes(data)
-    with LiveGraph(path) as graph, pytest.raises(DamagedReleaseError, match="its checksum is wrong") as error:
+    with LiveGraph(path) as graph, pytest.raises(CorruptFileError, match="its checksum is wrong") as error:
         graph.query(None, "leads", "R&D")
     assert str(tables) in str(error.value)
     assert main(["query", str(path), "?", "leads", "R&D"]) == 3
     assert str(tables) in capsys.readouterr().err
     # An update must not build on it either.
-    with LiveGraph(path) as graph, pytest.raises(DamagedReleaseError):
+    with LiveGraph(path) as graph, pytest.raises(CorruptFileError):
         graph.update(**succession(1))
 
 
@@ -138,7 +139,7 @@ def test_a_folder_without_the_right_to_write(path: Path) -> None:
                 os.setuid(65534)
             try:
                 LiveGraph(path)
-            except StoreError as error:
+            except GraphFolderError as error:
                 code = 0 if "readers need the right to write to its folder, too" in str(error) else 2
         finally:
             os._exit(code)

@@ -12,7 +12,6 @@ from small_live import succession
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.live_settings import LiveSettings
 
 
@@ -63,7 +62,7 @@ def test_wrong_values_are_named(path: Path, capsys: pytest.CaptureFixture[str], 
     edit(path, old, new)
     assert main(["query", str(path), "?", "leads", "R&D"]) == 3
     assert f"error: '{path / 'graph.toml'}': {said}" in capsys.readouterr().err
-    with pytest.raises(SettingsError):
+    with pytest.raises(ValueError):
         LiveGraph(path)
 
 
@@ -78,7 +77,7 @@ def test_a_first_step_that_does_not_fit(path: Path, capsys: pytest.CaptureFixtur
 
 def test_a_graph_that_cannot_be_opened_is_not_locked(path: Path) -> None:
     edit(path, "learned = 0.0", "learned = nan")
-    with pytest.raises(SettingsError):
+    with pytest.raises(ValueError):
         LiveGraph(path, write=True)
     edit(path, "learned = nan", "learned = 0")
     with LiveGraph(path, write=True) as graph:

@@ -6,7 +6,6 @@ import pytest
 
 from tkg_incremental.data.dates import parse_instant
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.reading import date_parser, from_tables, to_tables
 
 
@@ -42,7 +41,7 @@ def test_names_of_a_file_without_header_become_positions() -> None:
     ],
 )
 def test_tables_that_cannot_be_used(tables: dict[str, object], problem: str) -> None:
-    with pytest.raises(SettingsError, match=problem):
+    with pytest.raises(ValueError, match=problem):
         from_tables(tables)
 
 

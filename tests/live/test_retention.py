@@ -15,7 +15,7 @@ from small_live import succession
 
 from tkg_incremental import LiveGraph
 from tkg_incremental.cli import main
-from tkg_incremental.live import Change, GraphFolder, SettingsError
+from tkg_incremental.live import Change, GraphFolder
 from tkg_incremental.live.graph_toml import read_keep
 from tkg_incremental.report.history import render_history
 
@@ -143,7 +143,7 @@ def test_nothing_is_removed_if_a_manifest_is_damaged(tmp_path: Path) -> None:
 def test_wrong_numbers(tmp_path: Path, value: str, said: str) -> None:
     small_graph(tmp_path / "graph").close()
     keep(tmp_path / "graph", int(value))
-    with pytest.raises(SettingsError) as error:
+    with pytest.raises(ValueError) as error:
         GraphFolder(tmp_path / "graph")
     assert said in str(error.value)
     assert read_keep({"keep": 2}) == 2

@@ -19,8 +19,8 @@ from tkg_incremental.live import (
     Change,
     ChangeSet,
     FactStore,
+    GraphFolderError,
     Release,
-    StoreError,
 )
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.erase import erase_from_store
@@ -217,24 +217,24 @@ def test_updates_are_found_by_their_content(tmp_path: Path) -> None:
         assert store.entities.find("Dan") == 5
         again = store.record(changes, 11, changes.content_hash)
         store.discard(again)
-        with pytest.raises(StoreError, match=r"update 1 is not pending"):
+        with pytest.raises(GraphFolderError, match=r"update 1 is not pending"):
             store.discard(update)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"there is no fact store"):
+    with pytest.raises(GraphFolderError, match=r"there is no fact store"):
         FactStore(tmp_path / "facts.db")
     (tmp_path / "text.db").write_text("this is no database, but a text that is long enough to look like one" * 9)
-    with pytest.raises(StoreError, match=r"file is not a database"):
+    with pytest.raises(GraphFolderError, match=r"file is not a database"):
         FactStore(tmp_path / "text.db")
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE t (x)")
     other.close()
-    with pytest.raises(StoreError, match=r"no fact store"):
+    with pytest.raises(GraphFolderError, match=r"no fact store"):
         FactStore(tmp_path / "other.db")
     with small_store(tmp_path) as store:
         store.connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match=r"schema version 2 is expected \(got 99\)"):
+    with pytest.raises(GraphFolderError, match=r"schema version 2 is expected \(got 99\)"):
         FactStore(tmp_path / "facts.db")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tkg_incremental.tables import html_table
+from tkg_incremental.tables import html_table, show_share
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,7 @@ class Answers(list[Answer]):
     """A list of answers that notebooks show as a table."""
 
     def _repr_html_(self) -> str:
-        rows: list[list[str | float]] = []
-        for answer in self:
-            probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-            rows.append([answer.name, probability, answer.score, answer.period])
+        rows: list[list[str | float]] = [[a.name, show_share(a.probability), a.score, a.period] for a in self]
         return html_table(["answer", "probability", "score", "known"], rows)
 
 

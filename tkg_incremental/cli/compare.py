@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.errors import OK, BadDataError
 from tkg_incremental.cli.run_io import is_unfinished, open_config, open_result
-from tkg_incremental.tables import format_table
+from tkg_incremental.tables import format_table, without_nan
 from tkg_incremental.text import printable
 
 if TYPE_CHECKING:
@@ -80,8 +79,8 @@ def open_groups(folders: list[Path], program: str) -> dict[str, list[Group]]:
 def as_json(group: Group) -> dict[str, object]:
     from tkg_incremental.training.result import SUMMARY
 
-    summary = {metric: [None if math.isnan(x) else x for x in group.summary(metric)] for metric in SUMMARY}
-    return {
+    summary = {metric: group.summary(metric) for metric in SUMMARY}
+    about = {
         "run": group.label,
         "dataset": group.dataset,
         "folders": [str(folder) for folder in group.folders],
@@ -89,3 +88,4 @@ def as_json(group: Group) -> dict[str, object]:
         "mean": {metric: mean for metric, (mean, _) in summary.items()},
         "std": {metric: std for metric, (_, std) in summary.items()},
     }
+    return dict(without_nan(about))

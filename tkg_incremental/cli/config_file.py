@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,23 +50,17 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _toml() -> tuple[Callable[[str], Any], type[Exception]]:
-    toml = _first_of("tomllib", "tomli")  # Python 3.10 has no tomllib
-    if toml is None:
-        raise UsageError("TOML files need Python 3.11 or the package tomli: pip install tomli")
-    return toml.loads, toml.TOMLDecodeError
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads, tomllib.TOMLDecodeError
 
 
 def _yaml() -> tuple[Callable[[str], Any], type[Exception]]:
-    yaml = _first_of("yaml")
-    if yaml is None:
-        raise UsageError("YAML files need the package pyyaml: pip install 'tkg-incremental[yaml]'; or use a TOML file")
+    try:
+        import yaml  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        problem = "YAML files need the package pyyaml: pip install 'tkg-incremental[yaml]'; or use a TOML file"
+        raise UsageError(problem) from None
     return yaml.safe_load, yaml.YAMLError
-
-
-def _first_of(*names: str) -> Any:
-    for name in names:
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    return None

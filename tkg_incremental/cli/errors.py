@@ -18,17 +18,14 @@ class BadDataError(Exception):
 
 # Errors of modules that commands import when they need them.
 _ERRORS = {
-    ("tkg_incremental.live.folder", "GraphLockedError"): FAILED,
-    ("tkg_incremental.live.folder", "GraphFolderError"): BAD_DATA,
-    ("tkg_incremental.live.schema", "StoreError"): BAD_DATA,
+    ("tkg_incremental.live.records", "GraphLockedError"): FAILED,
+    ("tkg_incremental.live.records", "GraphFolderError"): BAD_DATA,
     ("sqlite3", "Error"): BAD_DATA,
-    ("tkg_incremental.live.graph_toml", "SettingsError"): BAD_DATA,
-    ("tkg_incremental.live.manifest", "DamagedReleaseError"): BAD_DATA,
     ("tkg_incremental.datasets.lines", "DataError"): BAD_DATA,
     ("tkg_incremental.datasets.download", "DownloadError"): BAD_DATA,
     ("tkg_incremental.storage", "CorruptFileError"): BAD_DATA,
     ("tkg_incremental.training.run_folder", "RunFolderError"): BAD_DATA,
-    ("tkg_incremental.training.learner", "TrainingError"): FAILED,
+    ("builtins", "FloatingPointError"): FAILED,  # a loss that is not finite
     ("tkg_incremental.distributed.communicator", "LostProcessError"): FAILED,
 }
 

@@ -13,7 +13,7 @@ from tkg_incremental.cli.errors import OK, BadDataError, UsageError
 from tkg_incremental.cli.flags import add_option, add_options
 from tkg_incremental.cli.options import OPTIONS, RunOptions
 from tkg_incremental.cli.run_io import check_folder, open_model, open_result
-from tkg_incremental.tables import format_table
+from tkg_incremental.tables import format_table, without_nan
 
 if TYPE_CHECKING:
     from tkg_incremental.data.catalog import Catalog
@@ -79,9 +79,8 @@ def run(args: argparse.Namespace) -> int:
     )
     metrics, _ = evaluator.evaluate(model, step)
     if args.json:
-        numbers = {name: value if value == value else None for name, value in metrics.items()}
         asked = {"time": step, "label": timeline.labels[step], "split": args.split}
-        print(json.dumps({**asked, "exclude_ended": evaluator.exclude_ended, **numbers}))
+        print(json.dumps(without_nan({**asked, "exclude_ended": evaluator.exclude_ended, **metrics})))
     else:
         excluded = " · ended facts excluded" if evaluator.exclude_ended else ""
         title = f"{type(model).__name__} · {type(dataset).__name__} · {args.split} facts · {timeline.labels[step]}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.cli.errors import BadDataError
+from tkg_incremental.tables import show_share, without_nan
 from tkg_incremental.text import printable
 
 if TYPE_CHECKING:
@@ -75,15 +75,7 @@ def bad_data() -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """Prints JSON that any parser reads: NaN, which JSON does not have, is null."""
-    print(json.dumps(_without_nan(value), ensure_ascii=False))
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(json.dumps(without_nan(value), ensure_ascii=False))
 
 
 def print_report(report: UpdateReport, as_json: bool) -> int:
@@ -100,5 +92,4 @@ def print_report(report: UpdateReport, as_json: bool) -> int:
 
 def answer_row(answer: Answer) -> list[str | float]:
     """Cells of a table: name, probability, and what is known."""
-    probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-    return [answer.name, probability, answer.period]
+    return [answer.name, show_share(answer.probability), answer.period]

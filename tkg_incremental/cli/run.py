@@ -172,9 +172,7 @@ def _evaluator(options: RunOptions, dataset: TKGDataset, communicator: Communica
 
 def _strategy(options: RunOptions) -> Strategy:
     if options.protocol == "joint":
-        strategy = Strategy([], "joint")
-        strategy.sees_future = True
-        return strategy
+        return Strategy([], "joint", sees_future=True)
     names = ["negatives", "window", "regularization", "contrast", "deletion", "repeats"]
     chosen: dict[str, Any] = {name: getattr(options, name) for name in names if options.uses(name)}
     if options.uses("learn_from"):

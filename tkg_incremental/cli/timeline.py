@@ -8,7 +8,7 @@ from tkg_incremental.cli.arguments import Commands, add_command
 from tkg_incremental.cli.check import add_fact, fact_of
 from tkg_incremental.cli.errors import OK
 from tkg_incremental.cli.graph_io import add_as_of, add_graph, add_json, open_graph, print_json
-from tkg_incremental.tables import format_table
+from tkg_incremental.tables import format_table, show_share
 from tkg_incremental.text import printable
 
 DESCRIPTION = """
@@ -45,8 +45,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     print(printable(f"{args.head} · {args.rel} · {args.tail}"))
     rows: list[list[str | float]] = [
-        [p.label, "" if p.probability is None else f"{p.probability:.0%}", p.score, "known" if p.known else ""]
-        for p in shown
+        [p.label, show_share(p.probability), p.score, "known" if p.known else ""] for p in shown
     ]
     print(format_table(["at", "probability", "score", ""], rows))
     return OK

@@ -12,28 +12,11 @@ class ICEWS14(ICEWSDataset):
 
     Each fact is an event of one day.
 
+    7,128 entities, 230 relations, 365 steps; 72,826 train, 8,941 validation and 8,963 test quads.
+
     Args:
         root: Where the dataset is kept.
         **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
-
-    **STATS:**
-
-    .. list-table::
-        :widths: 10 10 10 10 10 10
-        :header-rows: 1
-
-        * - #entities
-          - #relations
-          - #steps
-          - #train
-          - #val
-          - #test
-        * - 7,128
-          - 230
-          - 365
-          - 72,826
-          - 8,941
-          - 8,963
     """
 
     folder: ClassVar[str] = "icews14"

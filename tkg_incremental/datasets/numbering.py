@@ -1,4 +1,4 @@
-"""From the names in a file to ids."""
+"""From the names in files to ids."""
 
 from __future__ import annotations
 
@@ -18,62 +18,49 @@ if TYPE_CHECKING:
 # Every id up to the largest gets a name: a stray large one must not fill the memory.
 _MAX_ID = 10**8
 
+#: Columns of a table, with ``F`` names each.
+Columns = Sequence[Sequence[str]]
 
-class Numbering:
-    """Gives the entities or relations of a table their ids.
+
+def number_names(
+    kind: str, tables: Sequence[tuple[Table, Columns]], known: Sequence[str] | None = None, ids: bool = False
+) -> tuple[list[str], list[list[Tensor]]]:
+    """Gives the entities or relations of tables their ids, row by row.
 
     Args:
         kind: What is numbered; used in error messages.
+        tables: Tables, and their columns with such names.
         known: All names by id; others are errors then. By default names are numbered as they occur.
-        ids: Whether the table has ids already. Without ``known`` the names are the ids.
+        ids: Whether the tables have ids already. Without ``known`` the names are the ids.
+
+    Returns:
+        The name of every id, and for each table the ids ``[F]`` of each column.
     """
+    if known is None and not ids:
+        rows = chain.from_iterable(zip(*columns, strict=True) for _, columns in tables)
+        names = list(dict.fromkeys(chain.from_iterable(rows)))
+        index = {name: number for number, name in enumerate(names)}
+    else:
+        index, vocabulary = dict[str, int](), None if ids else Vocabulary(known or [], kind)
+        limit = _MAX_ID if known is None else len(known)
+        for table, columns in tables:
+            for name in dict.fromkeys(chain.from_iterable(zip(*columns, strict=True))):
+                if name not in index:
+                    index[name] = _id_of(name, kind, table, columns, vocabulary, limit)
+        names = [str(number) for number in range(max(index.values()) + 1)] if known is None else list(known)
+    return names, [
+        [torch.tensor([index[name] for name in column], dtype=torch.long) for column in columns]
+        for _, columns in tables
+    ]
 
-    def __init__(self, kind: str, known: Sequence[str] | None = None, ids: bool = False) -> None:
-        self.kind, self.ids = kind, ids
-        self._known = None if known is None else Vocabulary(known, kind)
-        self._size = 0 if known is None else len(known)
-        self._seen: dict[str, int] = {}
 
-    def index_columns(self, table: Table, *columns: Sequence[str]) -> list[Tensor]:
-        """The ids of whole columns, numbered row by row.
-
-        Args:
-            table: The table, for errors.
-            columns: Columns of the table, ``F`` names each.
-
-        Returns:
-            For each column its ids ``[F]``.
-        """
-        distinct = dict.fromkeys(chain.from_iterable(zip(*columns, strict=True)))
-        if not self.ids and self._known is None:
-            for name in distinct:
-                self._seen.setdefault(name, len(self._seen))
-            ids = self._seen
-        else:
-            ids = {name: self._index(table, columns, name) for name in distinct}
-        return [torch.tensor([ids[name] for name in column], dtype=torch.long) for column in columns]
-
-    def _index(self, table: Table, columns: Sequence[Sequence[str]], name: str) -> int:
-        """The id of a known name, or an id that is written as such."""
-        try:
-            if self._known is not None and not self.ids:
-                return self._known.index(name, exact=True)
-            limit = _MAX_ID if self._known is None else self._size
-            index = parse_id(table.path, 0, name, f"the {self.kind}'s id", limit)
-        except (DataError, KeyError) as error:
-            known = f"expected a known {self.kind} ({error.args[0]})"
-            problem = error.problem if isinstance(error, DataError) else known
-            row = min(column.index(name) for column in columns if name in column)
-            raise table.error(row, problem) from None
-        self._size = max(self._size, index + 1)
-        return index
-
-    @property
-    def names(self) -> list[str]:
-        """The name of every id so far."""
-        if self._known is not None:
-            return self._known.names
-        return [str(index) for index in range(self._size)] if self.ids else list(self._seen)
-
-    def __repr__(self) -> str:
-        return f"Numbering({len(self.names)} × {self.kind})"
+def _id_of(name: str, kind: str, table: Table, columns: Columns, vocabulary: Vocabulary | None, limit: int) -> int:
+    """The id of a known name, or an id below the limit that is written as such."""
+    try:
+        if vocabulary is not None:
+            return vocabulary.index(name, exact=True)
+        return parse_id(table.path, 0, name, f"the {kind}'s id", limit)
+    except (DataError, KeyError) as error:
+        problem = error.problem if isinstance(error, DataError) else f"expected a known {kind} ({error.args[0]})"
+        row = min(column.index(name) for column in columns if name in column)
+        raise table.error(row, problem) from None

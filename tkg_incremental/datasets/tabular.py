@@ -16,7 +16,7 @@ from tkg_incremental.data import Snapshot, TimeAxis
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
 from tkg_incremental.datasets.lines import read_names
-from tkg_incremental.datasets.numbering import Numbering
+from tkg_incremental.datasets.numbering import number_names
 from tkg_incremental.datasets.options import Holdout, ReadOptions
 from tkg_incremental.datasets.readers import Source, is_delimited, is_frame, source_name
 from tkg_incremental.datasets.splits import random_split
@@ -118,16 +118,16 @@ class TabularTKG(TKGDataset):
         logger.info("unit of time: %s (%s)", unit, self._reason)
         instants = [table.instants(unit) for table in tables.values()]
         axis = make_axis(instants, self._binning, unit, self._read, tables["train"])
-        entities = Numbering("entity", self._read.entities, self._read.ids)  # type: ignore[arg-type]
-        relations = Numbering("relation", self._read.relations, self._read.ids)  # type: ignore[arg-type]
+        ends, rels = ([(t, (t.head, t.tail)) for t in tables.values()], [(t, (t.rel,)) for t in tables.values()])
+        entities, end_ids = number_names("entity", ends, self._read.entities, self._read.ids)  # type: ignore[arg-type]
+        relations, rel_ids = number_names("relation", rels, self._read.relations, self._read.ids)  # type: ignore[arg-type]
         facts = dict.fromkeys(SPLITS, torch.empty(0, 5, dtype=torch.long))
-        for (name, table), (start, end) in zip(tables.items(), instants, strict=True):
-            head, tail = entities.index_columns(table, table.head, table.tail)
-            (rel,) = relations.index_columns(table, table.rel)
+        ids = zip(tables.items(), end_ids, rel_ids, instants, strict=True)
+        for (name, table), (head, tail), (rel,), (start, end) in ids:
             facts[name] = torch.stack([head, rel, tail, *to_steps(table, start, end, axis)], dim=1)
         if self._holdout.val or self._holdout.test:
-            facts = self._withhold(facts["train"], len(entities.names), len(relations.names))
-        return Graph(facts, entities.names, relations.names, axis)
+            facts = self._withhold(facts["train"], len(entities), len(relations))
+        return Graph(facts, entities, relations, axis)
 
     @property
     def unit_reason(self) -> str:

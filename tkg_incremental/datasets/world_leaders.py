@@ -12,7 +12,7 @@ import torch
 from tkg_incremental.data import TimeAxis, Vocabulary
 from tkg_incremental.data.timeline import SPLITS
 from tkg_incremental.datasets.base import Graph, TKGDataset
-from tkg_incremental.datasets.numbering import Numbering
+from tkg_incremental.datasets.numbering import number_names
 from tkg_incremental.datasets.periods import read_periods
 from tkg_incremental.datasets.splits import supported_split
 from tkg_incremental.datasets.steps import to_steps
@@ -68,7 +68,6 @@ class WorldLeaders(TKGDataset):
         return f"world_leaders-{hashlib.sha256(_packaged().read_bytes()).hexdigest()[:16]}"
 
     def build(self) -> Graph:
-        entities, relations = Numbering("entity"), Numbering("relation")
         axis = TimeAxis.from_range(FIRST_YEAR, LAST_YEAR)
         with as_file(_packaged()) as path:
             table = load_table(path)
@@ -76,13 +75,13 @@ class WorldLeaders(TKGDataset):
         start, end = table.instants("year")
         kept = end >= FIRST_YEAR  # some facts end before the first step
         heads, rels, tails = (list(compress(names, kept.tolist())) for names in (table.head, table.rel, table.tail))
-        head, tail = entities.index_columns(table, heads, tails)
-        (rel,) = relations.index_columns(table, rels)
+        entities, ((head, tail),) = number_names("entity", [(table, (heads, tails))])
+        relations, ((rel,),) = number_names("relation", [(table, (rels,))])
         facts = torch.stack([head, rel, tail, *to_steps(table, start[kept], end[kept], axis)], dim=1)
         movable = [pair not in ALWAYS_TRAIN for pair in zip(rels, tails, strict=True)]
         chosen = supported_split(facts.tolist(), movable, axis.num_steps, val=0.1, test=0.1, seed=0)
         splits = {split: facts[[name == split for name in chosen]] for split in SPLITS}
-        return Graph(splits, entities.names, relations.names, axis)
+        return Graph(splits, entities, relations, axis)
 
 
 def _packaged() -> Any:

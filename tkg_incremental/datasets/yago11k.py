@@ -11,30 +11,13 @@ class YAGO11k(ATISEDataset):
     <https://aclanthology.org/D18-1225>`_ paper, in the 61 steps of the `TIE paper
     <https://doi.org/10.1145/3404835.3462961>`_.
 
+    10,623 entities, 10 relations, 61 steps; 215,894 train, 23,197 validation and 22,567 test quads.
+
     Args:
         root: Folder of the dataset.
         single_step_facts: Keep facts that begin and end within one step (220,025 train rows).
         leak_free: Drop validation and test rows that are also in an earlier split.
         **kwargs: Further arguments of :class:`~tkg_incremental.datasets.base.TKGDataset`.
-
-    **STATS:**
-
-    .. list-table::
-        :widths: 10 10 10 10 10 10
-        :header-rows: 1
-
-        * - #entities
-          - #relations
-          - #steps
-          - #train
-          - #val
-          - #test
-        * - 10,623
-          - 10
-          - 61
-          - 215,894
-          - 23,197
-          - 22,567
     """
 
     folder: ClassVar[str] = "yago"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from tkg_incremental.distributed.communicator import DistributedCommunicator
+from tkg_incremental.ops.autograd import hand_on
 
 #: Rows of every table at some local places.
 Read = Callable[[Tensor], Sequence[Tensor]]
@@ -87,29 +86,28 @@ class Lookup:
     def rows(self, name: str, index: Tensor) -> Tensor:
         """Rows of one table, ``[*] → [*, width]``."""
         if self._index is not index or name not in self._found:
-            wanted, place = torch.unique(index, return_inverse=True)
-            distinct = _Fetch.apply(self._anchor, wanted, self.shards, self._read, self._receive)
-            self._place, self._index = place, index
-            self._found = dict(zip(self._names, distinct, strict=True))
+            wanted, self._place = torch.unique(index, return_inverse=True)
+            self._index, self._found = index, dict(zip(self._names, self._fetch(wanted), strict=True))
         # Each once: a second look-up must see changed values.
         return torch.nn.functional.embedding(self._place, self._found.pop(name))
 
+    def _fetch(self, wanted: Tensor) -> Sequence[Tensor]:
+        """Distinct, ascending rows of each table."""
+        # The functions below must not refer to this object, which keeps the rows.
+        shards, receive = self.shards, self._receive
+        needed, requested, places = shards.requests(wanted)
+        tables = self._read(places)
+        widths = [table.size(1) for table in tables]
 
-class _Fetch(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, anchor: Tensor, wanted: Tensor, shards: Shards, read: Read, receive: Receive | None
-    ) -> tuple[Tensor, ...]:
-        ctx.needed, ctx.requested, ctx.places = shards.requests(wanted)
-        tables = read(ctx.places)
-        ctx.shards, ctx.receive, ctx.widths = shards, receive, [table.size(1) for table in tables]
-        return shards.send(torch.cat(list(tables), dim=1), ctx.requested, ctx.needed).split(ctx.widths, dim=1)
+        def fetch(_: Tensor) -> Tensor:
+            return shards.send(torch.cat(list(tables), dim=1), requested, needed)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        # The mean over the processes, as for replicated tables.
-        mean = torch.cat(gradients, dim=1).div_(ctx.shards.communicator.size)
-        received = ctx.shards.send(mean, ctx.needed, ctx.requested)
-        ctx.receive(ctx.places, received.split(ctx.widths, dim=1))
-        return None, None, None, None, None
+        def give_back(grad: Tensor, *_: object) -> list[None]:
+            assert receive is not None
+            # The mean over the processes, as for replicated tables.
+            received = shards.send(grad / shards.communicator.size, needed, requested)
+            receive(places, received.split(widths, dim=1))
+            return [None]
+
+        (rows,) = hand_on([], [self._anchor], fetch, give_back)
+        return rows.split(widths, dim=1)

@@ -2,24 +2,21 @@
 
 from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
-from tkg_incremental.live.folder import GraphFolder, GraphFolderError, GraphLockedError
+from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.gate import GateReport, GateSettings
 from tkg_incremental.live.graph import LiveGraph
-from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.importing import NamedFacts, import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.manifest import DamagedReleaseError, Release
-from tkg_incremental.live.records import OPEN, Change, Fact, Rejection, Update
+from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.records import OPEN, Change, Fact, GraphFolderError, GraphLockedError, Rejection, Update
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.reports import UpdateReport
-from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.store import FactStore
 
 __all__ = [
     "OPEN",
     "Change",
     "ChangeSet",
-    "DamagedReleaseError",
     "Fact",
     "FactStore",
     "GateReport",
@@ -33,8 +30,6 @@ __all__ = [
     "Rejection",
     "Release",
     "ReleaseFolder",
-    "SettingsError",
-    "StoreError",
     "Update",
     "UpdateReport",
     "audit_bytes",

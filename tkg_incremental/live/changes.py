@@ -22,13 +22,12 @@ class ChangeSet:
     Args:
         changes: The changes.
         rejected: Lines that could not be parsed or do not fit the store, with reasons.
-        notes: Remarks, such as repeated lines.
     """
 
-    def __init__(
-        self, changes: Iterable[Change] = (), rejected: Iterable[Rejection] = (), notes: Iterable[str] = ()
-    ) -> None:
-        self.changes, self.rejected, self.notes = list(changes), list(rejected), list(notes)
+    def __init__(self, changes: Iterable[Change] = (), rejected: Iterable[Rejection] = ()) -> None:
+        self.changes, self.rejected = list(changes), list(rejected)
+        #: Remarks, such as repeated lines.
+        self.notes: list[str] = []
         for change in self.changes:
             if change.op not in OPS:
                 raise ValueError(f"op must be one of {', '.join(OPS)} (got {change.op!r})")

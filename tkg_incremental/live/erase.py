@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from tkg_incremental.live.records import GraphFolderError
 from tkg_incremental.live.release_files import read_parts
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.revisions import begin_revision, set_value
-from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.live.tensors import write_tensors
 
@@ -87,7 +87,7 @@ def resume_erasure(folder: GraphFolder) -> None:
             for table, (index, values) in plan["rows"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"'{store.path}' is damaged: it has no plan of the erasure ({error!r})") from None
+        raise GraphFolderError(f"'{store.path}' is damaged: it has no plan of the erasure ({error!r})") from None
     shutil.rmtree(folder.path / "releases" / "rejected", ignore_errors=True)
     (folder.path / "history.html").unlink(missing_ok=True)  # it names entities; `report` writes it again
     for number in folder.releases.numbers():
@@ -109,7 +109,7 @@ def _compact(store: FactStore) -> None:
         store.connection.execute("VACUUM")
         busy, *_ = store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            raise StoreError(f"'{store.path}' is being read; close its readers and finish the erasure")
+            raise GraphFolderError(f"'{store.path}' is being read; close its readers and finish the erasure")
 
 
 def _rewrite_release(releases: ReleaseFolder, number: int, rows: Rows, names: Sequence[str]) -> None:

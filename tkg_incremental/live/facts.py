@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tkg_incremental.live.records import OPEN, Fact
-from tkg_incremental.live.schema import StoreError
+from tkg_incremental.live.records import OPEN, Fact, GraphFolderError
 
 if TYPE_CHECKING:
     from tkg_incremental.live.store import FactStore
@@ -28,7 +27,7 @@ def read_array(cursor: sqlite3.Cursor, width: int) -> Ints:
     try:
         values = np.fromiter(chain.from_iterable(cursor), np.int64)
     except (TypeError, ValueError, OverflowError) as error:  # SQLite keeps text in a column of integers
-        raise StoreError(f"the fact store is damaged: expected integers ({error})") from None
+        raise GraphFolderError(f"the fact store is damaged: expected integers ({error})") from None
     return values.reshape(-1, width)
 
 
@@ -36,7 +35,7 @@ def read_fact(row: tuple[Any, ...]) -> Fact:
     """A fact of a row with :data:`COLUMNS`."""
     fact = Fact(*row)
     if not all(type(value) is int for value in row[:5]) or type(fact.valid_to) not in (int, type(None)):
-        raise StoreError(f"the fact store is damaged: expected integers (got {fact})")
+        raise GraphFolderError(f"the fact store is damaged: expected integers (got {fact})")
     return fact
 
 

@@ -17,20 +17,13 @@ from torch import Tensor
 from tkg_incremental.live.erase import resume_erasure
 from tkg_incremental.live.graph_toml import KEEP, read_keep, read_settings, write_settings
 from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.records import GraphFolderError, GraphLockedError
 from tkg_incremental.live.releases import ReleaseFolder
 from tkg_incremental.live.store import FactStore
 from tkg_incremental.storage import atomic_write
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-class GraphFolderError(Exception):
-    """A folder holds no graph, or holds one where a new one was to be created."""
-
-
-class GraphLockedError(GraphFolderError):
-    """Another process is writing to the graph."""
 
 
 class GraphFolder:

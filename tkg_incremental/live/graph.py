@@ -21,9 +21,9 @@ from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.importing import import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.reading import from_tables, to_tables
+from tkg_incremental.live.records import GraphFolderError
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
-from tkg_incremental.live.schema import StoreError
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.updating import learn_pending
 
@@ -246,7 +246,7 @@ class LiveGraph(ServedGraph):
         """Whether store and release agree on the last step: an update would be learnt at a wrong one."""
         now, manifest = self.folder.store.clock, self.folder.releases.manifest(self.released())
         if now != manifest.clock:
-            raise StoreError(
+            raise GraphFolderError(
                 f"'{self.folder.store.path}' is damaged: its last step is {now}, that of release {manifest.number} is "
                 f"{manifest.clock}"
             )

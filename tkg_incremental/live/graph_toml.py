@@ -14,43 +14,36 @@ from typing import Any
 from tkg_incremental.storage import atomic_write
 
 
-class SettingsError(ValueError):
-    """``graph.toml`` cannot be read or written."""
-
-
 def read_settings(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file. A :class:`SettingsError` names the line that is no TOML."""
+    """The tables of a TOML file. A :class:`ValueError` names the line that is no TOML."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        try:
-            import tomli as tomllib
-        except ImportError:
-            raise SettingsError("reading graph.toml needs Python 3.11 or the package tomli") from None
+        import tomli as tomllib
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read '{path}': {error}") from error
+        raise ValueError(f"cannot read '{path}': {error}") from error
 
 
 def check_table(name: str, table: Any, options: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """The values of a table of the file, if each is an option and has the type of its default; otherwise a
-    :class:`SettingsError` with what was expected and what came. ``options`` are defaults by name, or a dataclass
+    :class:`ValueError` with what was expected and what came. ``options`` are defaults by name, or a dataclass
     with scalar defaults."""
     if not isinstance(table, dict):
-        raise SettingsError(f"[{name}] must be a table (got {table!r})")
+        raise ValueError(f"[{name}] must be a table (got {table!r})")
     if isinstance(options, type):
         options = {each.name: each.default for each in fields(options)}
     defaults: dict[str, Any] = {key: value for key, value in options.items() if isinstance(value, (int, float, str))}
     for key, value in table.items():
         if key not in defaults:
-            raise SettingsError(f"[{name}] has no option {key!r} (expected one of {', '.join(sorted(defaults))})")
+            raise ValueError(f"[{name}] has no option {key!r} (expected one of {', '.join(sorted(defaults))})")
         wanted = type(defaults[key])
         accepted = (int, float) if wanted is float else wanted
         if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
-            raise SettingsError(f"{key} in [{name}] must be {_KINDS[wanted]} (got {value!r})")
+            raise ValueError(f"{key} in [{name}] must be {_KINDS[wanted]} (got {value!r})")
         if wanted is float and not math.isfinite(value):
-            raise SettingsError(f"{key} in [{name}] must be finite (got {value})")
+            raise ValueError(f"{key} in [{name}] must be finite (got {value})")
     return table
 
 
@@ -66,7 +59,7 @@ def read_keep(table: Any) -> int:
     keep = int(check_table("releases", table, {"keep": KEEP}).get("keep", KEEP))
     # The last but one must stay: a reader may be about to open it.
     if keep != 0 and keep < 2:
-        raise SettingsError(f"keep in [releases] must be 0 or at least 2 (got {keep})")
+        raise ValueError(f"keep in [releases] must be 0 or at least 2 (got {keep})")
     return keep
 
 
@@ -85,6 +78,6 @@ def _key(key: str) -> str:
 
 def _value(key: str, value: Any) -> str:
     if not isinstance(value, (bool, int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
-        raise SettingsError(f"setting '{key}' must be a finite number, a string or a truth value (got {value!r})")
+        raise ValueError(f"setting '{key}' must be a finite number, a string or a truth value (got {value!r})")
     # JSON's scalars are TOML's, but TOML has DEL escaped and no pairs of surrogates.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

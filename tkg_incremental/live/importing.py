@@ -10,15 +10,15 @@ import numpy as np
 import torch
 
 from tkg_incremental.data.intervals import merge_intervals
-from tkg_incremental.datasets.numbering import Numbering
+from tkg_incremental.datasets.numbering import number_names
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.readers import Source
 from tkg_incremental.datasets.steps import read_dates
 from tkg_incremental.datasets.table import END, START, load_table
 from tkg_incremental.live.facts import Ints
-from tkg_incremental.live.records import OPEN
+from tkg_incremental.live.records import OPEN, GraphFolderError
 from tkg_incremental.live.revisions import begin_revision, set_value
-from tkg_incremental.live.schema import StoreError, create_indices, drop_indices
+from tkg_incremental.live.schema import create_indices, drop_indices
 from tkg_incremental.live.store import FactStore
 
 logger = logging.getLogger(__name__)
@@ -62,12 +62,11 @@ def read_named_facts(
     unit, reason = read_dates([table], None, unit, options, as_written=True)
     start, end = (times.numpy() for times in table.instants(unit))
     bounded = np.concatenate([start[start != START], end[end != END]])
-    entities, relations = Numbering("entity"), Numbering("relation")
-    head, tail = entities.index_columns(table, table.head, table.tail)
-    (rel,) = relations.index_columns(table, table.rel)
+    entities, ((head, tail),) = number_names("entity", [(table, (table.head, table.tail))])
+    relations, ((rel,),) = number_names("relation", [(table, (table.rel,))])
     valid_from = np.where(start == START, bounded.min() if first is None else first, start)
     facts = np.stack([head.numpy(), rel.numpy(), tail.numpy(), valid_from, np.where(end == END, OPEN, end + 1)])
-    return NamedFacts(unit, reason, entities.names, relations.names, facts)
+    return NamedFacts(unit, reason, entities, relations, facts)
 
 
 def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) -> int:
@@ -92,7 +91,7 @@ def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) 
         logger.warning(merged, rows - count, rows)
     with store.transaction() as connection:
         if connection.execute("SELECT EXISTS (SELECT 1 FROM facts) + EXISTS (SELECT 1 FROM entities)").fetchone()[0]:
-            raise StoreError(f"facts can be imported into an empty store only ('{store.path}' has some)")
+            raise GraphFolderError(f"facts can be imported into an empty store only ('{store.path}' has some)")
         revision = begin_revision(store, "import")
         drop_indices(connection)
         for table, names in (("entities", entities), ("relations", named.relations)):

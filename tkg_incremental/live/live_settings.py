@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tkg_incremental.live.graph_toml import SettingsError, check_table
+from tkg_incremental.live.graph_toml import check_table
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.zoo import ZOO
 from tkg_incremental.training.settings import LearningSettings
@@ -83,7 +83,7 @@ class LiveSettings:
         values of other types are refused."""
         values = {**check_table("model", model, cls), **check_table("learning", learning or {}, cls)}
         if not isinstance(options or {}, dict):
-            raise SettingsError(f"[model_options] must be a table (got {options!r})")
+            raise ValueError(f"[model_options] must be a table (got {options!r})")
         return cls(**values, options=dict(options or {}))
 
     def to_tables(self) -> dict[str, dict[str, Any]]:

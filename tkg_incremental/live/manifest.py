@@ -9,20 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tkg_incremental.live.tensors import DTYPES
-from tkg_incremental.storage import atomic_write
+from tkg_incremental.storage import CorruptFileError, atomic_write
 
 MANIFEST, FORMAT, MAX_MANIFEST = "manifest.json", 1, 1 << 26
-
-
-class DamagedReleaseError(Exception):
-    """A release cannot be used: its number, the file that is missing or damaged, and what is wrong with it."""
-
-    def __init__(self, release: int, path: Path, reason: str) -> None:
-        super().__init__(release, path, reason)
-        self.release, self.path, self.reason = release, path, reason
-
-    def __str__(self) -> str:
-        return f"release {self.release} is damaged: '{self.path}': {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -84,9 +73,9 @@ class Release:
             if release.parent is not None and not 0 <= release.parent < number:
                 raise ValueError(f"its parent must be older (got {release.parent})")
         except OSError as error:
-            raise DamagedReleaseError(number, path, error.strerror or str(error)) from error
+            raise CorruptFileError(path, error.strerror or str(error)) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DamagedReleaseError(number, path, f"it is no valid manifest ({error})") from error
+            raise CorruptFileError(path, f"it is no valid manifest ({error})") from error
         return release
 
 

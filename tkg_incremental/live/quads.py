@@ -22,6 +22,8 @@ from tkg_incremental.seeding import make_generator
 MAX_EXPIRED, MAX_EXPIRED_OF_MANY = 1_000, 200
 # Graphs with more facts than this are updated from a sample of their facts instead of all of them.
 MANY_FACTS = 300_000
+# Steps of an interval at which a fact is learnt.
+_VISITS = 5
 
 
 class ChangedFacts(NamedTuple):
@@ -32,7 +34,7 @@ class ChangedFacts(NamedTuple):
     retracted: Tensor
 
 
-def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock, visits: int = 5) -> ChangedFacts:
+def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock) -> ChangedFacts:
     """Quads of changes: an added fact at several steps of its interval, an ended one at steps since its end, and a
     retracted one at several steps at which it was said to hold."""
     added, ended, retracted = [], [], []
@@ -52,15 +54,15 @@ def changed_facts(changes: Sequence[Change], store: FactStore, clock: GraphClock
             begin = clock.step(change.at)
             found = [(first, last) for first, last in holds if first <= begin <= last]
             for first, last in found[:1]:
-                added += [(head, rel, tail, step) for step in _spread(max(first, begin), last, visits)]
+                added += [(head, rel, tail, step) for step in _spread(max(first, begin), last)]
         elif change.op == "end":
             assert change.at is not None
             # An end of the past is learnt for the time since then.
-            steps = [step for step in _spread(clock.step(change.at), now, visits) if not _covers(holds, step)]
+            steps = [step for step in _spread(clock.step(change.at), now) if not _covers(holds, step)]
             ended += [(head, rel, tail, step) for step in steps]
         elif change.op == "retract":
             first = 0 if change.at is None else clock.step(change.at)
-            steps = [step for step in _spread(first, now, visits) if not _covers(holds, step)]
+            steps = [step for step in _spread(first, now) if not _covers(holds, step)]
             retracted += [(head, rel, tail, step) for step in steps]
     return ChangedFacts(*(torch.tensor(rows, dtype=torch.long).view(-1, 4) for rows in (added, ended, retracted)))
 
@@ -78,10 +80,10 @@ def expired_facts(store: FactStore, before: GraphClock, after: GraphClock) -> Te
     return torch.tensor([(*row, after.num_steps - 1) for row in found], dtype=torch.long).view(-1, 4)
 
 
-def facts_of_entities(entities: Iterable[int], store: FactStore, clock: GraphClock, visits: int = 5) -> Tensor:
+def facts_of_entities(entities: Iterable[int], store: FactStore, clock: GraphClock) -> Tensor:
     """``[n, 4]`` the facts of entities, each at several steps of its interval."""
     facts = _spans(entities, store, clock).tolist()
-    quads = [(*triple, step) for *triple, first, last in facts for step in _spread(first, last, visits)]
+    quads = [(*triple, step) for *triple, first, last in facts for step in _spread(first, last)]
     return torch.tensor(quads, dtype=torch.long).view(-1, 4)
 
 
@@ -98,9 +100,9 @@ def _covers(intervals: Sequence[tuple[int, int]], step: int) -> bool:
     return any(first <= step <= last for first, last in intervals)
 
 
-def _spread(first: int, last: int, count: int) -> list[int]:
-    """At most ``count`` steps from first to last, both included."""
-    return sorted({round(x) for x in np.linspace(first, last, count)})
+def _spread(first: int, last: int) -> list[int]:
+    """Some steps from first to last, both included."""
+    return sorted({round(x) for x in np.linspace(first, last, _VISITS)})
 
 
 def replay_quads(store: FactStore, clock: GraphClock, size: int, rng: np.random.Generator) -> Tensor:

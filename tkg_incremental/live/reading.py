@@ -10,7 +10,7 @@ from tkg_incremental.data.units import Period, convert
 from tkg_incremental.datasets.columns import ROLES, recognise
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.periods import LAST_YEAR
-from tkg_incremental.live.graph_toml import SettingsError, check_table
+from tkg_incremental.live.graph_toml import check_table
 from tkg_incremental.live.records import OPEN
 
 _DEFAULTS = {"delimiter": "", "dayfirst": False, "date_format": "", "outliers": "error"}
@@ -28,17 +28,17 @@ def to_tables(read: ReadOptions | None) -> dict[str, dict[str, Any]]:
 
 
 def from_tables(settings: Mapping[str, Any]) -> ReadOptions:
-    """The options that the tables hold. A :class:`SettingsError` names what cannot be used."""
+    """The options that the tables hold. A :class:`ValueError` names what cannot be used."""
     table = check_table("read", settings.get("read", {}), _DEFAULTS)
     columns = settings.get("columns", {})
     if not isinstance(columns, dict) or not all(isinstance(name, (str, int)) for name in columns.values()):
-        raise SettingsError(f"[columns] must be a table of names or positions (got {columns!r})")
+        raise ValueError(f"[columns] must be a table of names or positions (got {columns!r})")
     if unknown := [role for role in columns if role not in ROLES]:
-        raise SettingsError(f"[columns] has no option {unknown[0]!r} (expected one of {', '.join(ROLES)})")
+        raise ValueError(f"[columns] has no option {unknown[0]!r} (expected one of {', '.join(ROLES)})")
     try:
         return ReadOptions(columns or None, **{key: value for key, value in table.items() if value != ""})
     except ValueError as error:
-        raise SettingsError(f"[read] cannot be used: {error}") from None
+        raise ValueError(f"[read] cannot be used: {error}") from None
 
 
 def date_parser(unit: str, read: ReadOptions) -> Callable[[str], int]:

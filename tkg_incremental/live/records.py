@@ -1,4 +1,4 @@
-"""The plain records that the parts of a live graph exchange."""
+"""The plain records that the parts of a live graph exchange, and its errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from typing import NamedTuple
 OPEN = 2**63 - 1
 #: The kinds of change.
 OPS = ("add", "end", "retract")
+
+
+class GraphFolderError(Exception):
+    """A folder holds no graph, or one that is damaged, of another version, or in another state than a call needs."""
+
+
+class GraphLockedError(GraphFolderError):
+    """Another process is writing to the graph."""
 
 
 class Fact(NamedTuple):

@@ -9,8 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.manifest import DamagedReleaseError, Release
+from tkg_incremental.live.manifest import Release
 from tkg_incremental.live.tensors import NAMES, file_checksum, read_tensors
+from tkg_incremental.storage import CorruptFileError
 
 Parts = dict[str, Tensor]
 
@@ -35,7 +36,7 @@ def read_parts(folder: Path, release: Release) -> Parts:
                 _check_part(release, key, tensor)
                 parts[key] = tensor
         except (OSError, ValueError) as error:
-            raise DamagedReleaseError(release.number, path, getattr(error, "strerror", None) or str(error)) from error
+            raise CorruptFileError(path, getattr(error, "strerror", None) or str(error)) from error
     return parts
 
 
@@ -70,9 +71,9 @@ def read_tables(chain: Sequence[tuple[Path, Release]], rows: Mapping[str, int] |
                 tables[table] = _grown(parts[table], last.tables.get(table, {"shape": []})["shape"], room.get(table, 0))
             elif f"{table}.index" in parts:
                 if not _apply(tables.get(table), parts, table, sum(about["shape"][:1])):
-                    raise DamagedReleaseError(release.number, folder, f"the changed rows of '{table}' do not fit it")
+                    raise CorruptFileError(folder, f"the changed rows of '{table}' do not fit it")
             elif table not in tables:
-                raise DamagedReleaseError(release.number, folder, f"the table '{table}' is missing")
+                raise CorruptFileError(folder, f"the table '{table}' is missing")
     return {table: tables[table] for table in last.tables}
 
 
@@ -83,7 +84,7 @@ def _check_growth(before: Release, release: Release, folder: Path, parts: Parts)
         held = sum(parts[f"{table}.rows"].shape[:1]) if f"{table}.rows" in parts else 0
         if table not in parts and old and sum(about["shape"][:1]) - old[0] > held:
             reason = f"'{table}' should have {about['shape'][0]} rows, which are not there"
-            raise DamagedReleaseError(release.number, folder, reason)
+            raise CorruptFileError(folder, reason)
 
 
 def _apply(target: Tensor | None, parts: Parts, table: str, bound: int) -> bool:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from tkg_incremental.live.folder import GraphFolder, GraphFolderError
+from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.gate import GateReport
-from tkg_incremental.live.manifest import MANIFEST, DamagedReleaseError
+from tkg_incremental.live.manifest import MANIFEST
+from tkg_incremental.live.records import GraphFolderError
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.seeding import make_generator
+from tkg_incremental.storage import CorruptFileError
 
 if TYPE_CHECKING:
     from tkg_incremental.live.serving import ServedGraph
@@ -78,8 +80,8 @@ def _sizes_of(graph: ServedGraph, number: int) -> dict[str, int]:
     return sizes
 
 
-def _damaged(folder: GraphFolder, number: int, reason: str) -> DamagedReleaseError:
-    return DamagedReleaseError(number, folder.releases.folder(number) / MANIFEST, reason)
+def _damaged(folder: GraphFolder, number: int, reason: str) -> CorruptFileError:
+    return CorruptFileError(folder.releases.folder(number) / MANIFEST, reason)
 
 
 def model_sizes(model: TKGModel) -> dict[str, int]:

@@ -15,10 +15,10 @@ from typing import Any
 
 from torch import Tensor
 
-from tkg_incremental.live.manifest import DamagedReleaseError, Release
+from tkg_incremental.live.manifest import Release
 from tkg_incremental.live.release_files import changed_parts, describe_table, read_parts, read_tables
 from tkg_incremental.live.tensors import write_tensors
-from tkg_incremental.storage import atomic_write, sync_folder
+from tkg_incremental.storage import CorruptFileError, atomic_write, sync_folder
 
 #: Once the changed rows of a chain exceed this share of the tables, the next release is a full one.
 COMPACT_SHARE = 0.5
@@ -55,7 +55,7 @@ class ReleaseFolder:
         except FileNotFoundError:
             return None
         if not re.fullmatch(rb"[0-9]{4,18}\n", text):
-            raise DamagedReleaseError(-1, path, f"the number of a release is expected (got {text[:40]!r})")
+            raise CorruptFileError(path, f"the number of a release is expected (got {text[:40]!r})")
         return int(text)
 
     def set_current(self, number: int) -> None:
@@ -92,7 +92,7 @@ class ReleaseFolder:
             found.append(release)
             if release.full:
                 return found[::-1]
-        raise DamagedReleaseError(number, self.folder(number), "it has changed rows, but no parent")
+        raise CorruptFileError(self.folder(number), "it has changed rows, but no parent")
 
     def verify(self, number: int) -> None:
         """Checks the files of one release against its manifest, byte for byte."""
@@ -176,7 +176,7 @@ class ReleaseFolder:
             return
         try:
             needed = self._needed(numbers)
-        except DamagedReleaseError:
+        except CorruptFileError:
             return  # what it builds on is unknown, so nothing is removed
         for number in reversed([number for number in numbers if number not in needed]):
             garbage = self._temporary(number)
@@ -216,7 +216,7 @@ class ReleaseFolder:
                 garbage.append(self.folder(number))
                 continue
             # Of a damaged one, nothing is known of its files; reading it reports that.
-            with suppress(DamagedReleaseError):
+            with suppress(CorruptFileError):
                 files = self.manifest(number).files
                 garbage += [path for path in self.folder(number).glob("tables-*") if path.name not in files]
         for path in garbage:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tkg_incremental.live.facts import COLUMNS
-from tkg_incremental.live.records import OPEN, Change, Fact
-from tkg_incremental.live.schema import StoreError
+from tkg_incremental.live.records import OPEN, Change, Fact, GraphFolderError
 
 if TYPE_CHECKING:
     from tkg_incremental.live.store import FactStore
@@ -25,7 +24,7 @@ def get_number(store: FactStore, key: str) -> int | None:
     row = store.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     if row is None or row[0] is None or type(row[0]) is int:
         return row and row[0]
-    raise StoreError(f"the fact store is damaged: expected an integer as {key} (got {row[0]!r})")
+    raise GraphFolderError(f"the fact store is damaged: expected an integer as {key} (got {row[0]!r})")
 
 
 def set_value(store: FactStore, key: str, value: object) -> None:
@@ -38,7 +37,7 @@ def begin_revision(store: FactStore, reason: str) -> int:
     sql = "SELECT coalesce(max(number), 0) + 1, coalesce(max(recorded_at), 0) FROM revisions"
     number, last = store.connection.execute(sql).fetchone()
     if not isinstance(last, int):
-        raise StoreError(f"the fact store is damaged: expected a time as recorded_at (got {last!r})")
+        raise GraphFolderError(f"the fact store is damaged: expected a time as recorded_at (got {last!r})")
     # Clocks may go backwards. Recorded time does not.
     instant = max(time.time_ns() // 1000, last + 1)
     store.connection.execute("INSERT INTO revisions VALUES (?, ?, ?)", (number, instant, reason))

@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from tkg_incremental.live.records import GraphFolderError
+
 SCHEMA_VERSION = 2
 APPLICATION_ID = 0x544B4749  # "TKGI"
 
@@ -69,10 +71,6 @@ _COLUMNS = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name
 _PROGRAMS = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
 
 
-class StoreError(Exception):
-    """A fact store is missing, damaged, or of another version."""
-
-
 def create_tables(connection: sqlite3.Connection, unit: str) -> None:
     """Creates the tables of an empty store in the running transaction."""
     for statement in TABLES.split(";"):
@@ -119,13 +117,13 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute(f"PRAGMA {pragma}")
         for pragma in ("secure_delete = ON", "temp_store = MEMORY", "cache_size = -65536"):
             connection.execute(f"PRAGMA {pragma}")
-    except (sqlite3.Error, StoreError) as error:
+    except (sqlite3.Error, GraphFolderError) as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, StoreError):
+        if isinstance(error, GraphFolderError):
             raise
         remedy = "" if os.access(path.parent, os.W_OK) else "; readers need the right to write to its folder, too"
-        raise StoreError(f"cannot open '{path}': {error}{remedy}") from error
+        raise GraphFolderError(f"cannot open '{path}': {error}{remedy}") from error
     return connection
 
 
@@ -136,14 +134,14 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         return
     (version,), (application,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in _ABOUT)
     if application != APPLICATION_ID:
-        raise StoreError(f"cannot open '{path}': it is a SQLite file, but no fact store")
+        raise GraphFolderError(f"cannot open '{path}': it is a SQLite file, but no fact store")
     if version != SCHEMA_VERSION:
-        raise StoreError(f"cannot open '{path}': schema version {SCHEMA_VERSION} is expected (got {version})")
+        raise GraphFolderError(f"cannot open '{path}': schema version {SCHEMA_VERSION} is expected (got {version})")
     with closing(sqlite3.connect(":memory:")) as expected:
         create_tables(expected, "day")
         wanted, usual = set(expected.execute(_COLUMNS)), set(expected.execute(_PROGRAMS))
     missing = sorted({".".join(names) for names in wanted - set(connection.execute(_COLUMNS))})
     if missing:
-        raise StoreError(f"cannot open '{path}': it is damaged, {', '.join(missing[:5])} missing")
+        raise GraphFolderError(f"cannot open '{path}': it is damaged, {', '.join(missing[:5])} missing")
     for kind, name, _ in sorted(set(connection.execute(_PROGRAMS)) - usual):
-        raise StoreError(f"cannot open '{path}': a fact store has no such {kind} (got {name!r})")
+        raise GraphFolderError(f"cannot open '{path}': a fact store has no such {kind} (got {name!r})")

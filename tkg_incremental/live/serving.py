@@ -15,12 +15,12 @@ from tkg_incremental.answers import Answer, AnswerEngine, Answers, KnownFacts, T
 from tkg_incremental.answers.calibrate import score_unit
 from tkg_incremental.data.units import format_instant
 from tkg_incremental.live.clock import GraphClock, recorded_instant
-from tkg_incremental.live.folder import GraphFolder, GraphFolderError
+from tkg_incremental.live.folder import GraphFolder
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.graph_toml import SettingsError
 from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.records import GraphFolderError
 from tkg_incremental.live.release_model import load_calibration, load_model, model_sizes
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
@@ -50,7 +50,7 @@ class ServedGraph:
         except BaseException as error:
             self.folder.close()
             if isinstance(error, ValueError):
-                raise SettingsError(f"'{self.folder.path / 'graph.toml'}': {error}") from None
+                raise ValueError(f"'{self.folder.path / 'graph.toml'}': {error}") from None
             raise
         # For the present and for the past, the release and the revision that answer.
         self._served: dict[bool, tuple[tuple[int, int | None], AnswerEngine]] = {}

@@ -16,9 +16,9 @@ import numpy as np
 from tkg_incremental.live.facts import CLOSED_COLUMNS, COLUMNS, Ints, facts_at, read_array, read_fact
 from tkg_incremental.live.manifest import Release
 from tkg_incremental.live.names import Names
-from tkg_incremental.live.records import Change, Fact, Update
+from tkg_incremental.live.records import Change, Fact, GraphFolderError, Update
 from tkg_incremental.live.revisions import apply_ids, begin_revision, get_number, restore, set_value
-from tkg_incremental.live.schema import StoreError, connect, create_tables
+from tkg_incremental.live.schema import connect, create_tables
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -60,7 +60,7 @@ class FactStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise StoreError(f"there is no fact store '{self.path}'")
+            raise GraphFolderError(f"there is no fact store '{self.path}'")
         self.connection = connect(self.path)
         self.entities, self.relations = Names(self.connection, "entity"), Names(self.connection, "relation")
 
@@ -68,7 +68,7 @@ class FactStore:
     def create(cls, path: str | os.PathLike[str], unit: str) -> FactStore:
         """Creates an empty store in a new file, with a unit of time such as ``"day"``."""
         if Path(path).exists():
-            raise StoreError(f"'{path}' exists already")
+            raise GraphFolderError(f"'{path}' exists already")
         with closing(connect(Path(path))) as connection:
             connection.execute("BEGIN IMMEDIATE")
             create_tables(connection, unit)
@@ -219,7 +219,7 @@ class FactStore:
         """The revision with the facts of a release."""
         row = self.connection.execute("SELECT revision FROM releases WHERE number = ?", (release,)).fetchone()
         if row is None:
-            raise StoreError(f"release {release} is unknown to '{self.path}'")
+            raise GraphFolderError(f"release {release} is unknown to '{self.path}'")
         return int(row[0])
 
     def record(self, changes: Iterable[Change], clock: int, content_hash: str, source: str = "") -> int:
@@ -247,7 +247,7 @@ class FactStore:
         """Forgets a pending update. Ids that its names were given stay theirs."""
         with self.transaction() as connection:
             if not connection.execute('DELETE FROM updates WHERE id = ? AND "release" IS NULL', (update,)).rowcount:
-                raise StoreError(f"update {update} is not pending")
+                raise GraphFolderError(f"update {update} is not pending")
             connection.execute('DELETE FROM changes WHERE "update" = ?', (update,))
 
     def changes(self, update: int) -> list[Change]:
@@ -276,10 +276,10 @@ class FactStore:
             try:
                 metrics = dict(json.loads(text))
             except (ValueError, TypeError) as error:
-                raise StoreError(f"'{self.path}' is damaged: release {number} has no metrics ({error})") from None
+                raise GraphFolderError(f"'{self.path}' is damaged: release {number} has no metrics ({error})") from None
             if type(created) is not int or type(clock) is not int or not 0 <= created < MAX_CREATED:
                 got = f"got {created!r} and {clock!r}"
-                raise StoreError(f"'{self.path}' is damaged: release {number} has no times ({got})")
+                raise GraphFolderError(f"'{self.path}' is damaged: release {number} has no times ({got})")
             found.append(Release(number, parent, created, clock, tuple(json.loads(ids)), metrics))
         return found
 

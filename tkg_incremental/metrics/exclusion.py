@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.keys import segment_arange
+from tkg_incremental.ops.keys import expand_spans
 from tkg_incremental.ops.ranking import RankedAnswers, ranks_of
 
 #: The query of each excluded candidate, ascending, and its position among the candidates, each ``[E]``.
@@ -43,7 +43,5 @@ def ranks_with_excluded(
 
 def pair_up(group_of_row: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
     """For each row and each member of its group: (row, position of the member if groups are stored end to end)."""
-    counts = members[group_of_row]
-    row = torch.repeat_interleave(torch.arange(len(group_of_row), device=members.device), counts)
     start = torch.cumsum(members, 0) - members
-    return row, start[group_of_row[row]] + segment_arange(counts)
+    return expand_spans(start[group_of_row], members[group_of_row])

@@ -10,7 +10,7 @@ from torch import Tensor
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, query_columns
-from tkg_incremental.ops.keys import segment_arange
+from tkg_incremental.ops.keys import expand_spans
 
 if TYPE_CHECKING:
     from tkg_incremental.models import TKGModel
@@ -53,11 +53,11 @@ def _side_ranks(model: TKGModel, timeline: Timeline, facts: Tensor, side: Side) 
     for step in facts[:, FIRST].unique().tolist():
         candidates = model.candidate_vectors(entities, step)
         for rows in (facts[:, FIRST] == step).nonzero().squeeze(1).split(_FACTS):
-            some, members = facts[rows], counts[rows]
+            some = facts[rows]
             scores = model.score_all(some[:, : TIME + 1], side, candidates)
             better = scores >= scores.gather(1, some[:, asked, None])  # the fact itself, too, which is left out below
-            row = torch.repeat_interleave(torch.arange(len(some), device=facts.device), members)
-            known = truth[begin[rows][row] + segment_arange(members)]
+            row, place = expand_spans(begin[rows], counts[rows])
+            known = truth[place]
             until, since = torch.minimum(known[:, LAST], some[row, LAST]), known[:, FIRST].clamp(min=step)
             share = (until - since + 1).clamp(min=0) / (some[row, LAST] - step + 1)
             left_out = ranks.new_zeros(len(some)).index_add_(0, row, share * better[row, known[:, asked]])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from tkg_incremental.ops.autograd import hand_on
 
 
 def complex_product(a: Tensor, b: Tensor) -> Tensor:
@@ -22,8 +23,7 @@ def complex_product(a: Tensor, b: Tensor) -> Tensor:
     >>> complex_product(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 + 4i)
     tensor([-5., 10.])
     """
-    product: Tensor = _Product.apply(*torch.broadcast_tensors(a, b), False)
-    return product
+    return _product(a, b, conjugate=False)
 
 
 def product_with_conjugate(a: Tensor, b: Tensor) -> Tensor:
@@ -32,8 +32,7 @@ def product_with_conjugate(a: Tensor, b: Tensor) -> Tensor:
     >>> product_with_conjugate(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))  # (1 + 2i)(3 - 4i)
     tensor([11.,  2.])
     """
-    product: Tensor = _Product.apply(*torch.broadcast_tensors(a, b), True)
-    return product
+    return _product(a, b, conjugate=True)
 
 
 def sum_of_moduli(x: Tensor, p: int) -> Tensor:
@@ -50,7 +49,8 @@ def sum_of_moduli(x: Tensor, p: int) -> Tensor:
         raise ValueError(f"p must be at least 2 (got {p})")
     if x.size(-1) % 2:
         raise ValueError(f"complex vectors must have an even width (got {x.size(-1)})")
-    total: Tensor = _SumOfModuli.apply(x, p)
+    gradient = torch.empty_like(x, memory_format=torch.contiguous_format)
+    (total,) = hand_on([], [x], partial(_total, p, gradient), partial(_gradient_of_total, p, gradient))
     return total
 
 
@@ -58,7 +58,13 @@ def sum_of_moduli(x: Tensor, p: int) -> Tensor:
 # multiplied and put together again by itself, which is three times the memory traffic.
 
 
-def _multiply(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
+def _product(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
+    a, b = torch.broadcast_tensors(a, b)
+    (product,) = hand_on([], [a, b], partial(_multiply, conjugate), partial(_gradients_of_product, conjugate))
+    return product
+
+
+def _multiply(conjugate: bool, a: Tensor, b: Tensor) -> Tensor:
     """``a`` times ``b`` or its conjugate."""
     out = torch.empty_like(a, memory_format=torch.contiguous_format)
     (re, im), (a_re, a_im), (b_re, b_im) = (x.chunk(2, dim=-1) for x in (out, a, b))
@@ -68,38 +74,21 @@ def _multiply(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
     return out
 
 
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
-        ctx.save_for_backward(a, b)
-        ctx.conjugate = conjugate
-        return _multiply(a, b, conjugate)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        a, b = ctx.saved_tensors
-        by_b = _multiply(a, grad, conjugate=True) if ctx.conjugate else _multiply(grad, a, conjugate=True)
-        return _multiply(grad, b, conjugate=not ctx.conjugate), by_b, None
+def _gradients_of_product(conjugate: bool, grad: Tensor, _: object, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    by_b = _multiply(True, a, grad) if conjugate else _multiply(True, grad, a)
+    return _multiply(not conjugate, grad, b), by_b
 
 
-class _SumOfModuli(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, p: int) -> Tensor:
-        re, im = x.chunk(2, dim=-1)
-        squares = (re * re).addcmul_(im, im)
-        # The gradient is p · |z|^(p - 2) · z: zero at zero, where a root has none.
-        below = squares.sqrt() if p == 3 else squares.pow(p / 2 - 1)
-        total = (squares * below).sum()
-        gradient = torch.empty_like(x, memory_format=torch.contiguous_format)
-        for part, given in zip(gradient.chunk(2, dim=-1), (re, im), strict=True):
-            torch.mul(below, given, out=part)
-        ctx.save_for_backward(gradient)
-        ctx.p = p
-        return total
+def _total(p: int, gradient: Tensor, x: Tensor) -> Tensor:
+    """The sum of |z|^p; writes its ``gradient``, but for the factor p."""
+    re, im = x.chunk(2, dim=-1)
+    squares = (re * re).addcmul_(im, im)
+    # The gradient is p · |z|^(p - 2) · z: zero at zero, where a root has none.
+    below = squares.sqrt() if p == 3 else squares.pow(p / 2 - 1)
+    for part, given in zip(gradient.chunk(2, dim=-1), (re, im), strict=True):
+        torch.mul(below, given, out=part)
+    return (squares * below).sum()
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (gradient,) = ctx.saved_tensors
-        return gradient * (grad * ctx.p), None
+
+def _gradient_of_total(p: int, gradient: Tensor, grad: Tensor, *_: object) -> list[Tensor]:
+    return [gradient * (grad * p)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from tkg_incremental.ops import native
+from tkg_incremental.ops.autograd import with_gradients
 from tkg_incremental.ops.scores import Similarity, all_scores
 
 #: Queries that share their candidates: first query, number of queries, first row of the table, number of rows.
@@ -40,67 +40,53 @@ def one_vs_all_loss(
         scale: A factor. Given here, it costs nothing; a product with the loss is another walk over all gradients.
         limits: ``[B]`` number of candidates of each query, if some have fewer than their group; :obj:`None` otherwise.
     """
-    return _OneVsAll.apply(query, table, positive, groups, masks, similarity, scale, limits)
+    shared = groups, masks, similarity, scale, limits
+    return with_gradients(partial(_loss_and_gradients, *shared), query, table, positive)
 
 
-class _OneVsAll(torch.autograd.Function):
-    # The score matrices are the large things here, so they are walked as few times as can be: the product writes
-    # them, then they become in place the (unnormalised) softmax that backward needs; the normalisation goes into the
-    # small factors. Groups are handled one by one, so one group's scores stay in the cache between those walks; and
-    # both gradients are made on the way forward, so that nothing of this size is kept for backward.
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        query: Tensor,
-        table: Tensor,
-        positive: Tensor,
-        groups: Sequence[Group],
-        masks: Sequence[tuple[Tensor, Tensor]],
-        similarity: Similarity,
-        scale: float,
-        limits: Tensor | None,
-    ) -> Tensor:
-        sides, width = len(masks), query.size(-1)
-        grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
-        # Groups that share candidates add to their gradient; the others write it.
-        add = len({start for _, _, start, _ in groups}) < len(groups)
-        grad_table = torch.zeros_like(table) if add else torch.empty_like(table)
-        loss = positive.new_zeros(())
-        bounds = torch.tensor([0, *(first + count for first, count, _, _ in groups)], device=query.device)
-        mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
-        for number, (first, count, start, size) in enumerate(groups):
-            rows = slice(first, first + count)
-            candidates, grad_candidates = table[start : start + size], grad_table[start : start + size]
-            # The queries of all sides in one product.
-            vectors, true = query[:, rows].reshape(-1, width), positive[:, rows].reshape(-1)
-            # Under autocast the product has fewer bits than the sums and logarithms below need.
-            scores = all_scores(vectors, candidates, similarity).to(true.dtype)
-            distance = None if similarity == "dot" else scores.neg()
-            masked = []
-            for side, (row, column) in enumerate(masks):
-                begin, end = mask_bounds[side][number : number + 2]
-                masked.append((row[begin:end] + (side * count - first)) * size + column[begin:end])
-            if limits is not None:
-                unknown = torch.arange(size, device=query.device) >= limits[rows, None]
-                scores.view(sides, count, size).masked_fill_(unknown, -torch.inf)
-            peak, total = masked_softmax(scores, true, torch.cat(masked))
-            loss += (total.log() + peak - true).sum()
-            grad_positive[:, rows] = ((true - peak).exp() / total - 1).mul_(scale).view(sides, count)
-            factor = scale / total
-            by_query = _gradients(scores, factor, vectors, candidates, distance, similarity, grad_candidates, add)
-            grad_query[:, rows] = by_query.view(sides, count, width)
-        ctx.save_for_backward(grad_query, grad_table, grad_positive)
-        return loss * scale
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = ctx.saved_tensors
-        if grad.device.type != "cpu" or grad != 1:  # to read it would wait for the device
-            for gradient in gradients:
-                gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
-        return *gradients, None, None, None, None, None
+# The score matrices are the large things here, so they are walked as few times as can be: the product writes them, then
+# they become in place the (unnormalised) softmax that the gradients need, with the normalisation in the small factors.
+# Groups are handled one by one, so one group's scores stay in the cache between those walks.
+def _loss_and_gradients(
+    groups: Sequence[Group],
+    masks: Sequence[tuple[Tensor, Tensor]],
+    similarity: Similarity,
+    scale: float,
+    limits: Tensor | None,
+    query: Tensor,
+    table: Tensor,
+    positive: Tensor,
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+    sides, width = len(masks), query.size(-1)
+    grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
+    # Groups that share candidates add to their gradient; the others write it.
+    add = len({start for _, _, start, _ in groups}) < len(groups)
+    grad_table = torch.zeros_like(table) if add else torch.empty_like(table)
+    loss = positive.new_zeros(())
+    bounds = torch.tensor([0, *(first + count for first, count, _, _ in groups)], device=query.device)
+    mask_bounds = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks]).tolist()
+    for number, (first, count, start, size) in enumerate(groups):
+        rows = slice(first, first + count)
+        candidates, grad_candidates = table[start : start + size], grad_table[start : start + size]
+        # The queries of all sides in one product.
+        vectors, true = query[:, rows].reshape(-1, width), positive[:, rows].reshape(-1)
+        # Under autocast the product has fewer bits than the sums and logarithms below need.
+        scores = all_scores(vectors, candidates, similarity).to(true.dtype)
+        distance = None if similarity == "dot" else scores.neg()
+        masked = []
+        for side, (row, column) in enumerate(masks):
+            begin, end = mask_bounds[side][number : number + 2]
+            masked.append((row[begin:end] + (side * count - first)) * size + column[begin:end])
+        if limits is not None:
+            unknown = torch.arange(size, device=query.device) >= limits[rows, None]
+            scores.view(sides, count, size).masked_fill_(unknown, -torch.inf)
+        peak, total = masked_softmax(scores, true, torch.cat(masked))
+        loss += (total.log() + peak - true).sum()
+        grad_positive[:, rows] = ((true - peak).exp() / total - 1).mul_(scale).view(sides, count)
+        factor = scale / total
+        by_query = _gradients(scores, factor, vectors, candidates, distance, similarity, grad_candidates, add)
+        grad_query[:, rows] = by_query.view(sides, count, width)
+    return loss * scale, (grad_query, grad_table, grad_positive)
 
 
 def masked_softmax(scores: Tensor, true: Tensor, masked: Tensor) -> tuple[Tensor, Tensor]:

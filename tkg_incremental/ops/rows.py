@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from tkg_incremental.ops import native
+from tkg_incremental.ops.autograd import hand_on
 
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:
     """Rows of a table, ``[N, d], [*] → [*, d]``; the gradient is dense, and cheaper than that of ``F.embedding``."""
-    return _WithRows.apply(table, index)[1]
+    return with_rows(table, index)[1]
 
 
 def with_rows(table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-    """The table, to go on with, and some of its rows, ``[N, d], [*] → [N, d], [*, d]``.
+    """The table, to go on with (:func:`~tkg_incremental.ops.autograd.hand_on`), and some of its rows,
+    ``[N, d], [*] → [N, d], [*, d]``."""
+    table, rows = hand_on([table], [], partial(F.embedding, index), partial(_gradient_of_rows, index))
+    return table, rows
 
-    Their gradients are summed in place: a look-up beside another use would cost a gradient of the table's size.
-    """
-    return _WithRows.apply(table, index)
 
-
-class _WithRows(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(index)
-        ctx.set_materialize_grads(False)
-        ctx.shape = table.shape
-        return table, F.embedding(index, table)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_table: Tensor | None, grad_rows: Tensor | None) -> tuple[Tensor | None, ...]:
-        if grad_rows is None:
-            return grad_table, None
-        (index,) = ctx.saved_tensors
-        if grad_table is None:
-            grad_table = grad_rows.new_zeros(ctx.shape)
-        return grad_table.index_add_(0, index.flatten(), grad_rows.reshape(-1, grad_table.size(1))), None
+def _gradient_of_rows(index: Tensor, grad: Tensor, left: Sequence[Tensor | None], table: Tensor) -> list[Tensor]:
+    total = grad.new_zeros(table.shape) if left[0] is None else left[0]
+    return [total.index_add_(0, index.flatten(), grad.reshape(-1, table.size(1)))]
 
 
 def pull_back(gradient: Tensor, table: Tensor, former: Tensor, index: Tensor, strength: float) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from tkg_incremental.ops import native
+from tkg_incremental.ops.autograd import hand_on
 
 Similarity = Literal["dot", "l1", "l2"]
+# What later uses of the table have left of its gradient; and the gradients of table and query.
+Left = Sequence[Tensor | None]
+Gradients = tuple[Tensor | None, Tensor]
 
 # Gathered vectors at a time in the kernels that have to write them: they stay in the cache until they are used.
 _VECTORS_AT_A_TIME = 1 << 13
@@ -53,78 +58,59 @@ def sampled_scores(query: Tensor, table: Tensor, index: Tensor, similarity: Simi
 
 
 def with_sampled_scores(table: Tensor, query: Tensor, index: Tensor, similarity: Similarity) -> tuple[Tensor, Tensor]:
-    """The table, to go on with, and :func:`sampled_scores` of its rows.
-
-    The table's gradient is added to that of whatever goes on with it, in place, where the kernels do the work.
-    """
-    if similarity in KINDS and native.takes(query, table, index):
-        return _Sampled.apply(table, query, index, KINDS[similarity])
-    return table, _sampled_in_torch(query, table, index, similarity)
-
-
-def _sampled_in_torch(query: Tensor, table: Tensor, index: Tensor, similarity: Similarity) -> Tensor:
-    if similarity == "dot" and index.size(1) >= len(table):
-        # More draws than there are candidates: all scores are fewer.
-        return all_scores(query, table, similarity).gather(1, index)
+    """The table, to go on with (:func:`~tkg_incremental.ops.autograd.hand_on`), and :func:`sampled_scores` of its rows,
+    without the gathered vectors ``[B, K, d]`` where there is a way."""
     has_product = similarity == "dot" and query.dtype in (torch.float, torch.double)
-    if query.device.type == "cpu" and (has_product or similarity == "l1"):
-        return _SampledInTorch.apply(query, table, index.to(torch.int32), similarity)
-    return compare(query.unsqueeze(1), F.embedding(index, table), similarity)
+    if similarity in KINDS and native.takes(query, table, index):
+        given = index.contiguous(), KINDS[similarity]
+        compute, gradients = partial(_scores_in_c, *given), partial(_gradients_in_c, *given)
+    elif similarity == "dot" and index.size(1) >= len(table):
+        # More draws than there are candidates: all scores are fewer.
+        return table, all_scores(query, table, similarity).gather(1, index)
+    elif query.device.type == "cpu" and (has_product or similarity == "l1"):
+        index = index.to(torch.int32)
+        compute = partial(_sampled_products if has_product else _sampled_distances, index)
+        gradients = partial(_gradients_of_products if has_product else _gradients_of_distances, index)
+    else:
+        return table, compare(query.unsqueeze(1), F.embedding(index, table), similarity)
+    table, scores = hand_on([table], [query], compute, gradients)
+    return table, scores
 
 
 KINDS = {"dot": 0, "l1": 1}
 
 
-class _Sampled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, query: Tensor, index: Tensor, kind: int) -> tuple[Tensor, Tensor]:
-        vectors, query, index = table.contiguous(), query.contiguous(), index.contiguous()
-        ctx.save_for_backward(vectors, query, index)
-        ctx.set_materialize_grads(False)
-        ctx.kind = kind
-        scores = query.new_empty(index.shape)
-        native.call("sampled_scores", kind, query, vectors, index, scores, *index.shape, query.size(1))
-        return table, scores
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_table: Tensor | None, grad: Tensor | None) -> tuple[Tensor | None, ...]:
-        if grad is None:
-            return grad_table, None, None, None
-        table, query, index = ctx.saved_tensors
-        given = ctx.kind, query, table, index, grad.contiguous()
-        (rows, samples), width = index.shape, query.size(1)
-        grad_query = torch.empty_like(query)
-        native.call("sampled_query_gradient", *given, grad_query, rows, samples, width)
-        if ctx.needs_input_grad[0]:
-            is_fresh = grad_table is None
-            grad_table = torch.empty_like(table) if grad_table is None else grad_table.contiguous()
-            counts = index.new_zeros(torch.get_num_threads(), len(table))
-            scratch = counts, torch.empty_like(index), torch.empty_like(grad, memory_format=torch.contiguous_format)
-            sizes = rows, samples, len(table), width
-            native.call("sampled_table_gradient", *given, grad_table, int(is_fresh), *sizes, *scratch)
-        return grad_table, grad_query, None, None
+def _scores_in_c(index: Tensor, kind: int, table: Tensor, query: Tensor) -> Tensor:
+    scores = query.new_empty(index.shape)
+    sizes = *index.shape, query.size(1)
+    native.call("sampled_scores", kind, query.contiguous(), table.contiguous(), index, scores, *sizes)
+    return scores
 
 
-class _SampledInTorch(torch.autograd.Function):
-    # Without the gathered vectors ``[B, K, d]``.
+def _gradients_in_c(index: Tensor, kind: int, grad: Tensor, left: Left, table: Tensor, query: Tensor) -> Gradients:
+    given = kind, query.contiguous(), table.contiguous(), index, grad.contiguous()
+    (rows, samples), width = index.shape, query.size(1)
+    grad_table, grad_query = left[0], query.new_empty(query.shape)
+    native.call("sampled_query_gradient", *given, grad_query, rows, samples, width)
+    if table.requires_grad:
+        grad_table = table.new_empty(table.shape) if left[0] is None else left[0].contiguous()
+        counts = index.new_zeros(torch.get_num_threads(), len(table))
+        scratch = counts, torch.empty_like(index), grad.new_empty(grad.shape)
+        native.call(
+            "sampled_table_gradient",
+            *given,
+            grad_table,
+            int(left[0] is None),
+            rows,
+            samples,
+            len(table),
+            width,
+            *scratch,
+        )
+    return grad_table, grad_query
 
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, table: Tensor, index: Tensor, similarity: Similarity) -> Tensor:
-        ctx.save_for_backward(query, table, index)
-        ctx.similarity = similarity
-        scores = _sampled_products if similarity == "dot" else _sampled_distances
-        return scores(query, table, index)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, table, index = ctx.saved_tensors
-        gradients = _gradients_of_products if ctx.similarity == "dot" else _gradients_of_distances
-        return *gradients(query, table, index, grad), None, None
-
-
-def _sampled_products(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+def _sampled_products(index: Tensor, table: Tensor, query: Tensor) -> Tensor:
     """Torch's product of dense matrices at sampled places."""
     rows, samples = index.shape
     starts = torch.arange(0, rows * samples + 1, samples, dtype=torch.int32)
@@ -134,15 +120,16 @@ def _sampled_products(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
     return torch.sparse.sampled_addmm(places, query, table.t(), beta=0.0).values().view(rows, samples)
 
 
-def _gradients_of_products(query: Tensor, table: Tensor, index: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of query and table: sums of weighted rows, which is what a bag of embeddings does."""
+def _gradients_of_products(index: Tensor, grad: Tensor, left: Left, table: Tensor, query: Tensor) -> Gradients:
+    """Sums of weighted rows, which is what a bag of embeddings does."""
     grad_query = F.embedding_bag(index, table, per_sample_weights=grad.contiguous(), mode="sum")
     order, first = _by_table_row(index, len(table))
     weights, owner = grad.reshape(-1).index_select(0, order), order // index.size(1)
-    return grad_query, F.embedding_bag(owner, query, first[:-1], per_sample_weights=weights, mode="sum")
+    grad_table = F.embedding_bag(owner, query, first[:-1], per_sample_weights=weights, mode="sum")
+    return grad_table if left[0] is None else left[0].add_(grad_table), grad_query
 
 
-def _sampled_distances(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+def _sampled_distances(index: Tensor, table: Tensor, query: Tensor) -> Tensor:
     """Torch has no sampled distance, so the gathered vectors are written: a cache-full at a time."""
     scores = query.new_empty(index.shape)
     for part, difference in _differences(query, table, index):
@@ -150,7 +137,7 @@ def _sampled_distances(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
     return scores.neg_()
 
 
-def _gradients_of_distances(query: Tensor, table: Tensor, index: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+def _gradients_of_distances(index: Tensor, grad: Tensor, left: Left, table: Tensor, query: Tensor) -> Gradients:
     grad_query = torch.empty_like(query)
     for part, difference in _differences(query, table, index):
         torch.sum(difference.sign_().mul_(grad[part].unsqueeze(-1)), dim=1, out=grad_query[part])
@@ -169,7 +156,7 @@ def _gradients_of_distances(query: Tensor, table: Tensor, index: Tensor, grad: T
         grad_table[begin:end] = F.embedding_bag(
             torch.arange(high - low), signs, first[begin:end] - low, per_sample_weights=weights[low:high], mode="sum"
         )
-    return grad_query, grad_table
+    return grad_table if left[0] is None else left[0].add_(grad_table), grad_query
 
 
 def _by_table_row(index: Tensor, rows: int) -> tuple[Tensor, Tensor]:

@@ -9,10 +9,8 @@ from tkg_incremental.ops.scores import Similarity, with_sampled_scores
 
 
 class SharedTable:
-    """A table whose gradient is summed in one buffer over all its uses.
-
-    Autograd would give every use a gradient of the table's size, and add them up. Here each use hands the table on to
-    the next, so that on the way back each adds to what those after it have left, in place.
+    """A table whose gradient is summed in one buffer over all its uses, as each hands it on to the next
+    (:func:`~tkg_incremental.ops.autograd.hand_on`).
 
     Args:
         vectors: ``[N, d]``.

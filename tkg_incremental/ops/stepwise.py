@@ -7,14 +7,19 @@ use them and go on to the next; the gradients go straight into those of the enti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from tkg_incremental.ops import native
+from tkg_incremental.ops.autograd import hand_on, with_gradients
 from tkg_incremental.ops.scores import KINDS, Similarity
+
+#: A formula and the steps ``[S]``.
+Kernel = tuple[int, Tensor]
+#: Lists of rows and their queries by step, as the kernels take them.
+Lists = tuple[Tensor | int | None, ...]
 
 _FORMULAS = {"diachronic": 0, "hyperplane": 1}
 # Number of parts of a sum over entities, which threads divide; as in the kernels.
@@ -27,8 +32,7 @@ GROUPS_AT_A_TIME, QUADS_OF_A_GROUP = 8, 128
 class StepTables:
     """Entity tables and the vectors of their rows at some steps, numbered from 0.
 
-    As in :class:`~tkg_incremental.ops.shared.SharedTable` each use hands the tables on to the next, so that all
-    gradients are summed in one buffer per table.
+    Each use hands the tables on to the next (:func:`~tkg_incremental.ops.autograd.hand_on`).
 
     Args:
         formula: How vectors follow from rows, ``"diachronic"`` or ``"hyperplane"``.
@@ -47,14 +51,15 @@ class StepTables:
         normals: Tensor | None = None,
         columns: Tensor | None = None,
     ) -> None:
-        self._tensors = tuple(each.contiguous() for each in (*tables, *(() if normals is None else (normals,))))
+        self._tensors = [each.contiguous() for each in (*tables, *([] if normals is None else [normals]))]
         self._kernel = _FORMULAS[formula], steps.to(torch.float)
         self._columns = columns
 
     def vectors(self, rows: Tensor, numbers: Tensor) -> Tensor:
         """Vectors of rows at steps, pair by pair, ``2 × [M] → [M, d]``."""
-        *tensors, vectors = _Pairs.apply(self._kernel, rows.contiguous(), numbers.contiguous(), *self._tensors)
-        self._tensors = tuple(tensors)
+        given = self._kernel, rows.contiguous(), numbers.contiguous()
+        compute, gradients = partial(_vectors_of_pairs, *given), partial(_gradients_by_pairs, *given)
+        *self._tensors, vectors = hand_on(self._tensors, [], compute, gradients)
         return vectors if self._columns is None else vectors.index_select(1, self._columns)
 
     def sampled_scores(
@@ -74,10 +79,12 @@ class StepTables:
             similarity: How queries and candidates are compared.
             list_of_query: ``[Q]`` the list of each query; :obj:`None` if every query has its own.
         """
-        given = lists.contiguous(), numbers.contiguous(), list_of_query
+        sizes = len(self._kernel[1]), len(self._tensors[0])
+        by_step, most_rows = _sort_lists(lists.contiguous(), numbers.contiguous(), list_of_query, *sizes)
+        given = self._kernel, KINDS[similarity], by_step, most_rows
+        compute = partial(_scores_at_steps, *given, lists.size(1))
         query = self._in_order(query).contiguous()
-        *tensors, scores = _Scores.apply(self._kernel, KINDS[similarity], given, query, *self._tensors)
-        self._tensors = tuple(tensors)
+        *self._tensors, scores = hand_on(self._tensors, [query], compute, partial(_gradients_of_scores, *given))
         return scores
 
     def encode_known(self, order: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -108,9 +115,9 @@ class StepTables:
             similarity: How queries and candidates are compared.
             scale: A factor.
         """
-        given = order.contiguous(), groups, masks, KINDS[similarity], scale
+        given = self._kernel, order.contiguous(), split_groups(groups), masks, KINDS[similarity], scale
         query = self._in_order(query).contiguous()
-        return _OneVsAllAtSteps.apply(self._kernel, given, query, positive.contiguous(), *self._tensors)
+        return with_gradients(partial(_one_vs_all, *given), query, positive.contiguous(), *self._tensors)
 
     def _in_order(self, query: Tensor) -> Tensor:
         """Query vectors ``[*, d]`` with their columns in the order of the kernels."""
@@ -119,9 +126,8 @@ class StepTables:
 
 def _sort_lists(
     lists: Tensor, numbers: Tensor, list_of_query: Tensor | None, steps: int, rows: int
-) -> tuple[tuple[Tensor | int | None, ...], int]:
-    """Lists of rows and their queries by step, as the kernels take them, and the largest number of distinct rows of a
-    step, for :meth:`StepTables.sampled_scores`."""
+) -> tuple[Lists, int]:
+    """Lists by step, and the largest number of distinct rows of a step."""
     order, starts = _by_step(numbers, steps)
     slots, used, counts = torch.empty_like(lists), torch.empty_like(lists), torch.zeros_like(starts)
     native.call(
@@ -148,7 +154,7 @@ def _addresses(*given: Tensor | int | None) -> Tensor:
     return torch.tensor([each.data_ptr() if isinstance(each, Tensor) else each or 0 for each in given])
 
 
-def _formula(kernel: tuple[int, Tensor], tensors: Sequence[Tensor]) -> Tensor:
+def _formula(kernel: Kernel, tensors: Sequence[Tensor]) -> Tensor:
     kind, when = kernel
     e = tensors[0]
     if kind == _FORMULAS["hyperplane"]:
@@ -167,77 +173,53 @@ def _gradients(tensors: Sequence[Tensor], given: Sequence[Tensor | None] = ()) -
     return values, values[1] if len(tensors) == 2 else None
 
 
-class _Pairs(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, kernel: tuple[int, Tensor], rows: Tensor, numbers: Tensor, *tensors: Tensor
-    ) -> tuple[Tensor, ...]:
-        ctx.save_for_backward(rows, numbers, *tensors)
-        ctx.set_materialize_grads(False)
-        ctx.kernel = kernel
-        vectors = tensors[0].new_empty(len(rows), tensors[0].size(1))
-        native.call("vectors_of_pairs", _formula(kernel, tensors), rows, numbers, len(rows), vectors)
-        return *tensors, vectors
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        *given, grad = grads
-        if grad is None:
-            return None, None, None, *given
-        rows, numbers, *tensors = ctx.saved_tensors
-        out, normals = _gradients(tensors, given)
-        native.call(
-            "gradients_by_pairs",
-            *(_formula(ctx.kernel, tensors), rows, numbers, len(rows), grad.contiguous(), _addresses(*out), normals),
-        )
-        return None, None, None, *out
+def _vectors_of_pairs(kernel: Kernel, rows: Tensor, numbers: Tensor, *tensors: Tensor) -> Tensor:
+    vectors = tensors[0].new_empty(len(rows), tensors[0].size(1))
+    native.call("vectors_of_pairs", _formula(kernel, tensors), rows, numbers, len(rows), vectors)
+    return vectors
 
 
-class _Scores(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        kernel: tuple[int, Tensor],
-        similarity: int,
-        given: tuple[Tensor, Tensor, Tensor | None],
-        query: Tensor,
-        *tensors: Tensor,
-    ) -> tuple[Tensor, ...]:
-        # Kept, because the kernels get its addresses.
-        lists, numbers, list_of_query = given
-        by_step, most_rows = _sort_lists(lists, numbers, list_of_query, len(kernel[1]), len(tensors[0]))
-        ctx.save_for_backward(query, *tensors)
-        ctx.set_materialize_grads(False)
-        ctx.given = kernel, similarity, by_step, most_rows
-        scores = query.new_empty(len(query), lists.size(1))
-        native.call(
-            "scores_at_steps",
-            *(similarity, _formula(kernel, tensors), _addresses(*by_step), query, scores),
-            *(_room(query, most_rows), most_rows),
-        )
-        return *tensors, scores
+def _gradients_by_pairs(
+    kernel: Kernel, rows: Tensor, numbers: Tensor, grad: Tensor, left: Sequence[Tensor | None], *tensors: Tensor
+) -> list[Tensor]:
+    out, normals = _gradients(tensors, left)
+    pairs = rows, numbers, len(rows), grad.contiguous()
+    native.call("gradients_by_pairs", _formula(kernel, tensors), *pairs, _addresses(*out), normals)
+    return out
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        *given, grad = grads
-        if grad is None:
-            return None, None, None, None, *given
-        query, *tensors = ctx.saved_tensors
-        kernel, similarity, by_step, most_rows = ctx.given
-        (out, normals), grad_query, width = _gradients(tensors, given), torch.empty_like(query), query.size(1)
-        places = torch.zeros(torch.get_num_threads(), len(tensors[0]), dtype=torch.long)
-        parts = None if normals is None else query.new_zeros(PARTS, *normals.shape)
-        native.call(
-            "gradients_of_scores_at_steps",
-            *(similarity, _formula(kernel, tensors), _addresses(*by_step), query, grad.contiguous(), grad_query),
-            *(_addresses(*out), parts, _room(query, most_rows), most_rows, places, len(tensors[0])),
-            *(places.new_empty(grad.shape), query.new_empty(PARTS, 2, width)),
-        )
-        if normals is not None and parts is not None:
-            normals += parts.sum(0)
-        return None, None, None, grad_query, *out
+
+def _scores_at_steps(
+    kernel: Kernel, kind: int, by_step: Lists, most_rows: int, samples: int, *tensors: Tensor
+) -> Tensor:
+    *tables, query = tensors
+    scores, room = query.new_empty(len(query), samples), _room(query, most_rows)
+    given = kind, _formula(kernel, tables), _addresses(*by_step), query
+    native.call("scores_at_steps", *given, scores, room, most_rows)
+    return scores
+
+
+def _gradients_of_scores(
+    kernel: Kernel,
+    kind: int,
+    by_step: Lists,
+    most_rows: int,
+    grad: Tensor,
+    left: Sequence[Tensor | None],
+    *tensors: Tensor,
+) -> list[Tensor]:
+    *tables, query = tensors
+    (out, normals), grad_query, width = _gradients(tables, left), torch.empty_like(query), query.size(1)
+    places = torch.zeros(torch.get_num_threads(), len(tables[0]), dtype=torch.long)
+    parts = None if normals is None else query.new_zeros(PARTS, *normals.shape)
+    native.call(
+        "gradients_of_scores_at_steps",
+        *(kind, _formula(kernel, tables), _addresses(*by_step), query, grad.contiguous(), grad_query),
+        *(_addresses(*out), parts, _room(query, most_rows), most_rows, places, len(tables[0])),
+        *(places.new_empty(grad.shape), query.new_empty(PARTS, 2, width)),
+    )
+    if normals is not None and parts is not None:
+        normals += parts.sum(0)
+    return [*out, grad_query]
 
 
 def _room(query: Tensor, rows: int) -> Tensor:
@@ -245,45 +227,39 @@ def _room(query: Tensor, rows: int) -> Tensor:
     return query.new_empty(torch.get_num_threads(), rows, query.size(1))
 
 
-class _OneVsAllAtSteps(torch.autograd.Function):
-    # All gradients are made on the way forward: the scores are too large to be kept.
-
-    @staticmethod
-    def forward(
-        ctx: Any, kernel: tuple[int, Tensor], given: tuple[Any, ...], query: Tensor, positive: Tensor, *tensors: Tensor
-    ) -> Tensor:
-        order, groups, masks, kind, scale = given
-        groups = split_groups(groups)
-        (out, normals), grad_query, partition = _gradients(tensors), torch.empty_like(query), torch.empty_like(positive)
-        bounds = torch.cat([groups[:, 1], groups.new_tensor([query.size(1)])])
-        starts = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks])
-        starts[1] += len(masks[0][0])
-        masked = torch.cat([torch.stack(pairs, 1) for pairs in masks])
-        width, at_a_time = query.size(2), min(GROUPS_AT_A_TIME, len(groups))
-        stride, padded = _round_up(width), _round_up(2 * int(groups[:, 2].max()))
-        floats = padded * (stride * (1 + SHARES) + width + 1 + int(groups[:, 3].max()))
-        channels = tensors[1].size(1) if normals is None else 0
-        parts = None if normals is None else query.new_zeros(SHARES, *normals.shape)
-        native.call(
-            "one_vs_all_at_steps",
-            *(kind, _formula(kernel, tensors), order, groups, len(groups), masked, starts, query.size(1)),
-            *(torch.tensor(scale), query, positive, partition, grad_query, _addresses(*out), parts, len(kernel[1])),
-            *(query.new_empty(at_a_time, floats), at_a_time, floats),
-            query.new_empty(SHARES, TILE * 2 * (stride + channels)),
-        )
-        if normals is not None and parts is not None:
-            normals += parts.sum(0)
-        ctx.save_for_backward(grad_query, ((positive - partition).exp() - 1).mul_(scale), *out)
-        return (partition - positive).sum() * scale
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = ctx.saved_tensors
-        if grad != 1:
-            for gradient in gradients:
-                gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
-        return None, None, *gradients
+def _one_vs_all(
+    kernel: Kernel,
+    order: Tensor,
+    groups: Tensor,
+    masks: Sequence[tuple[Tensor, Tensor]],
+    kind: int,
+    scale: float,
+    query: Tensor,
+    positive: Tensor,
+    *tensors: Tensor,
+) -> tuple[Tensor, list[Tensor]]:
+    """The loss and its gradients: the scores are too large to be kept."""
+    (out, normals), grad_query, partition = _gradients(tensors), torch.empty_like(query), torch.empty_like(positive)
+    bounds = torch.cat([groups[:, 1], groups.new_tensor([query.size(1)])])
+    starts = torch.stack([torch.searchsorted(row, bounds) for row, _ in masks])
+    starts[1] += len(masks[0][0])
+    masked = torch.cat([torch.stack(pairs, 1) for pairs in masks])
+    width, at_a_time = query.size(2), min(GROUPS_AT_A_TIME, len(groups))
+    stride, padded = _round_up(width), _round_up(2 * int(groups[:, 2].max()))
+    floats = padded * (stride * (1 + SHARES) + width + 1 + int(groups[:, 3].max()))
+    channels = tensors[1].size(1) if normals is None else 0
+    parts = None if normals is None else query.new_zeros(SHARES, *normals.shape)
+    native.call(
+        "one_vs_all_at_steps",
+        *(kind, _formula(kernel, tensors), order, groups, len(groups), masked, starts, query.size(1)),
+        *(torch.tensor(scale), query, positive, partition, grad_query, _addresses(*out), parts, len(kernel[1])),
+        *(query.new_empty(at_a_time, floats), at_a_time, floats),
+        query.new_empty(SHARES, TILE * 2 * (stride + channels)),
+    )
+    if normals is not None and parts is not None:
+        normals += parts.sum(0)
+    grad_positive = ((positive - partition).exp() - 1).mul_(scale)
+    return (partition - positive).sum() * scale, [grad_query, grad_positive, *out]
 
 
 def split_groups(groups: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tkg_incremental.report.templates import load_script
+from tkg_incremental.tables import show_share
 from tkg_incremental.text import printable
 
 if TYPE_CHECKING:
@@ -121,8 +122,4 @@ def _spread(count: int, limit: int) -> list[int]:
 
 def _rows(answers: Sequence[Answer]) -> list[list[str]]:
     """Name, probability, what is known, and kind of each answer, as text."""
-    rows = []
-    for answer in answers:
-        probability = "" if answer.probability is None else f"{answer.probability:.0%}"
-        rows.append([printable(answer.name), probability, answer.period, answer.kind])
-    return rows
+    return [[printable(a.name), show_share(a.probability), a.period, a.kind] for a in answers]

@@ -2,7 +2,7 @@ r"""The trainer and its parts."""
 
 from tkg_incremental.training.callbacks import Callback, ProgressBar
 from tkg_incremental.training.early_stopping import EarlyStopping
-from tkg_incremental.training.learner import StepLearner, TrainingError
+from tkg_incremental.training.learner import StepLearner
 from tkg_incremental.training.new_entities import initialize_new_entities, warm_up
 from tkg_incremental.training.result import Result
 from tkg_incremental.training.run_folder import RunFolder, RunFolderError
@@ -21,7 +21,6 @@ __all__ = classes = [
     "RunFolderError",
     "StepLearner",
     "TrainerSettings",
-    "TrainingError",
     "initialize_new_entities",
     "warm_up",
 ]

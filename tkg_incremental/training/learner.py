@@ -26,10 +26,6 @@ from tkg_incremental.training.weights import WholeWeights
 _FP16_SCALE = 1024.0
 
 
-class TrainingError(RuntimeError):
-    """Training failed in a way that further steps cannot repair."""
-
-
 class StepLearner:
     """Learns one step. Its state can be saved after any epoch and restored to the same bits.
 
@@ -123,7 +119,8 @@ class StepLearner:
         return self.loader.num_quads == 0 or self.epoch >= self.settings.epochs or self.stopping.is_over()
 
     def run_epoch(self) -> dict[str, float]:
-        """Trains one epoch; returns its mean losses by name and the validation metric."""
+        """Trains one epoch; returns its mean losses by name and the validation metric. A loss that is not finite is a
+        :class:`FloatingPointError`."""
         begin = clock.perf_counter()
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.lr_at(self.epoch)
@@ -132,7 +129,7 @@ class StepLearner:
         self.epoch += 1
         for name, value in losses.items():
             if not math.isfinite(value):
-                raise TrainingError(
+                raise FloatingPointError(
                     f"the loss {name} became {value} in epoch {self.epoch} of step {self.time} ({self.label}); "
                     "a smaller learning rate may help"
                 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from tkg_incremental.metrics.functional import backward_transfer, forgetting, forward_transfer, omega_new, omega_old
 from tkg_incremental.storage import atomic_write
-from tkg_incremental.tables import format_table, html_table
+from tkg_incremental.tables import format_table, html_table, without_nan
 
 #: Columns of a summary table.
 SUMMARY = ("C@10", "DF@10", "RRD", "A@10", "MRR", "F@10", "data_size", "epoch_seconds")
@@ -80,7 +80,7 @@ class Result:
         names += ["steps", "history"]
         alpha = {str(time): {str(j): value for j, value in row.items()} for time, row in self.alpha.items()}
         before = {str(time): value for time, value in self.before.items()}
-        return _without_nan({**{name: getattr(self, name) for name in names}, "before": before, "alpha": alpha})
+        return dict(without_nan({**{name: getattr(self, name) for name in names}, "before": before, "alpha": alpha}))
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Result:
@@ -125,11 +125,3 @@ def _with_nan(values: dict[Any, Any]) -> dict[Any, Any]:
 
 def _by_step(values: dict[str, Any]) -> dict[int, float]:
     return {int(time): value for time, value in _with_nan(values).items()}
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_nan(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
