@@ -152,7 +152,7 @@ def test_everything_is_learnt_unless_asked(tmp_path: Path, caplog: pytest.LogCap
 
 def test_the_unit_of_a_cached_dataset(tmp_path: Path) -> None:
     path = write(tmp_path / "f.csv", "a,r,b,2020-05\n")
-    assert TabularTKG(path, root=tmp_path / "root").unit_reason == "month: the finest unit of the dates; 1 steps"
+    assert TabularTKG(path, root=tmp_path / "root").unit_reason == "month: the finest unit of the dates; 1 step"
     again = TabularTKG(path, root=tmp_path / "root")
     assert again.unit_reason == "month: as chosen from the dates when this dataset was cached"
 
