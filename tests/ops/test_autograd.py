@@ -5,15 +5,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.autograd import hand_on, with_gradients
+from tkg_incremental.ops.autograd import Computed, hand_on, with_gradients
 
 
 def draw_vectors(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def product(table: Tensor, weights: Tensor) -> Tensor:
-    return table * weights
+def product(table: Tensor, weights: Tensor) -> Computed:
+    return table * weights, (table, weights)
 
 
 def gradients_of_product(grad: Tensor, left: list[Tensor | None], table: Tensor, weights: Tensor) -> list[Tensor]:
