@@ -14,6 +14,7 @@ from tkg_incremental.loader.batch import TermBatch
 from tkg_incremental.loader.negatives import NegativeSampler
 from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
 from tkg_incremental.ops.answers import REL, SIDES, TIME
+from tkg_incremental.ops.keys import find
 from tkg_incremental.ops.one_vs_all import Group, one_vs_all_loss
 from tkg_incremental.ops.rows import with_rows
 from tkg_incremental.ops.scores import compare
@@ -124,9 +125,8 @@ class EncodedTerm:
 
         def place_of(answers: Tensor) -> Tensor:
             """Not a table of all entities: the cost of a batch must not grow with the graph."""
-            wanted = line.column_of[answers]
-            found = torch.searchsorted(columns, wanted).clamp(max=len(columns) - 1)
-            return torch.where(columns[found] == wanted, found, -1)
+            place, was_drawn = find(columns, line.column_of[answers])
+            return torch.where(was_drawn, place, -1)
 
         share = line.num_known[time] / limits.clamp(min=1)
         true = true - share.log().repeat(2)
