@@ -79,3 +79,13 @@ def expand_spans(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     inside = segment_arange(counts)
     span = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(inside))
     return span, start[span] + inside
+
+
+def find_all(sorted_keys: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """All places of ``keys`` among ascending ones that may repeat: (which key, place), by key.
+
+    >>> find_all(torch.tensor([2, 5, 5]), torch.tensor([5, 3, 2]))
+    (tensor([0, 0, 2]), tensor([1, 2, 0]))
+    """
+    low, high = (torch.searchsorted(sorted_keys, keys, right=right) for right in (False, True))
+    return expand_spans(low, high - low)
