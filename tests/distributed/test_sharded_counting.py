@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-from tkg_incremental.distributed.sharded_counting import _find
-
 Found = Callable[[str], dict[int, list[dict[str, Any]]]]
 
 
@@ -21,9 +19,3 @@ def test_ranks_if_a_process_has_few_candidates_or_none(found: Found) -> None:
             assert process.keys() == local.keys()
             for name, ranks in local.items():
                 assert torch.equal(process[name], ranks), (size, name)
-
-
-def test_positions_of_columns() -> None:
-    columns = torch.tensor([1, 4, 6])
-    assert _find(torch.tensor([4, 0, 6, 9]), columns).tolist() == [1, -1, 2, -1]
-    assert _find(torch.tensor([4, 0]), columns[:0]).tolist() == [-1, -1]

@@ -229,8 +229,10 @@ def test_the_mode_of_the_model_is_restored() -> None:
     model = Spy(2, 1, 1, 4)
     for training in (True, False):
         model.train(training)
+        model.decoder.eval()
         Evaluator(timeline).current(model, 0)
         assert model.training is training
+        assert not model.decoder.training
     assert modes == [False] * 4
 
 

@@ -5,15 +5,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.autograd import hand_on, with_gradients
+from tkg_incremental.ops import native
+from tkg_incremental.ops.autograd import Computed, hand_on, with_gradients
+from tkg_incremental.ops.rows import with_rows
+from tkg_incremental.ops.scores import Similarity, compare, with_sampled_scores
+
+# Rows of a table of seven rows.
+INDEX = torch.tensor([[1, 0, 1], [0, 2, 2]])
+OTHERS = torch.tensor([[1, 0, 1], [3, 5, 5]])
 
 
-def draw_vectors(*shape: int) -> Tensor:
-    return torch.randn(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(sum(shape)))
+def draw_vectors(*shape: int, dtype: torch.dtype = torch.double) -> Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def product(table: Tensor, weights: Tensor) -> Tensor:
-    return table * weights
+def product(table: Tensor, weights: Tensor) -> Computed:
+    return table * weights, (table, weights)
 
 
 def gradients_of_product(grad: Tensor, left: list[Tensor | None], table: Tensor, weights: Tensor) -> list[Tensor]:
@@ -65,3 +72,46 @@ def test_a_loss_with_its_gradients(factor: float) -> None:
     found = torch.autograd.grad(factor * loss, (a, b))
     assert torch.allclose(found[0], factor * b)
     assert torch.allclose(found[1], factor * a)
+
+
+# In single precision with the kernels, where they were compiled; in double precision without.
+@pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
+@pytest.mark.parametrize("similarity", ["dot", "l1", "l2"])
+@pytest.mark.parametrize("used", [(True, True, True), (False, True, True), (True, False, False), (False, False, True)])
+def test_gradients_of_rows_and_scores(similarity: Similarity, dtype: torch.dtype, used: tuple[bool, ...]) -> None:
+    source, query = draw_vectors(7, 4, dtype=dtype).requires_grad_(), draw_vectors(2, 4, dtype=dtype).requires_grad_()
+    weights = draw_vectors(2, 3, dtype=dtype)
+
+    def total(scores: Tensor, rows: Tensor, others: Tensor) -> Tensor:
+        parts = (scores * weights).sum(), rows.square().sum(), (others * weights).sum()
+        return sum((part for part, is_used in zip(parts, used, strict=True) if is_used), start=query.sum())
+
+    table, scores = with_sampled_scores(source * 2, query, OTHERS, similarity)
+    table, rows = with_rows(table, torch.tensor([6, 3, 6]))
+    table, others = with_sampled_scores(table, rows[:2], INDEX, similarity)
+    found = torch.autograd.grad(total(scores, rows, others), (source, query))
+
+    plain = source * 2
+    rows = plain[[6, 3, 6]]
+    scores = compare(query[:, None], plain[OTHERS], similarity)
+    others = compare(rows[:2, None], plain[INDEX], similarity)
+    wanted = torch.autograd.grad(total(scores, rows, others), (source, query))
+    for gradient, want in zip(found, wanted, strict=True):
+        torch.testing.assert_close(gradient, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not native.is_available(), reason="the kernels were not compiled")
+def test_one_buffer_for_all_gradients() -> None:
+    source = draw_vectors(7, 4, dtype=torch.float).requires_grad_()
+    places: list[int] = []
+    query, table = torch.ones(2, 4), source * 1
+    table.register_hook(lambda gradient: places.append(gradient.data_ptr()))
+    for _ in range(3):
+        table, _unused = with_sampled_scores(table, query, OTHERS, "dot")
+    table, rows = with_rows(table, INDEX)
+    table, products = with_sampled_scores(table, query, INDEX, "dot")
+    table.register_hook(lambda gradient: places.append(gradient.data_ptr()))
+    table, distances = with_sampled_scores(table, query, INDEX, "l1")
+    (rows.sum() + products.sum() + distances.sum()).backward()
+    assert len(places) == 2
+    assert places[0] == places[1]

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkg_incremental.ops.keys import contains, lexsort, pack, segment_arange
+from tkg_incremental.ops.keys import find, find_all, lexsort, pack, segment_arange
 
 numbers = st.lists(st.integers(-5, 5), max_size=20)
 
@@ -32,9 +32,20 @@ def test_lexsort(scale: int, pairs: list[tuple[int, int]]) -> None:
 
 
 @given(numbers, numbers)
-def test_contains(known: list[int], asked: list[int]) -> None:
-    found = contains(torch.tensor(sorted(known), dtype=torch.long), torch.tensor(asked, dtype=torch.long))
-    assert found.tolist() == [value in known for value in asked]
+def test_find(known: list[int], asked: list[int]) -> None:
+    keys = torch.tensor(sorted(known), dtype=torch.long)
+    place, is_there = find(keys, torch.tensor(asked, dtype=torch.long))
+    assert is_there.tolist() == [value in known for value in asked]
+    assert keys[place[is_there]].tolist() == [value for value in asked if value in known]
+    assert all(0 <= at < max(1, len(known)) for at in place.tolist())
+
+
+@given(numbers, numbers)
+def test_find_all(known: list[int], asked: list[int]) -> None:
+    keys = sorted(known)
+    which, place = find_all(torch.tensor(keys, dtype=torch.long), torch.tensor(asked, dtype=torch.long))
+    expected = [(i, at) for i, value in enumerate(asked) for at, key in enumerate(keys) if key == value]
+    assert list(zip(which.tolist(), place.tolist(), strict=True)) == expected
 
 
 @given(st.lists(st.integers(0, 4), max_size=10))

@@ -1,3 +1,4 @@
+import pickle
 from statistics import median
 from typing import Any
 
@@ -90,4 +91,6 @@ def test_ranks_around_a_handover_stop_where_another_begins(run: Any) -> None:
 
 
 def test_notebooks_show_figures(run: Any) -> None:
-    assert plot_metrics(run.trainer.result)._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    figure = plot_metrics(run.trainer.result)
+    for each in (figure, pickle.loads(pickle.dumps(figure))):
+        assert each._repr_png_().startswith(b"\x89PNG")

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.engine import MISTAKES, AnswerEngine
-from tkg_incremental.answers.facts import find
 from tkg_incremental.answers.features import NUM_OWN
 from tkg_incremental.answers.judging import judge, score_questions
 from tkg_incremental.data import Timeline
@@ -21,6 +20,7 @@ from tkg_incremental.metrics.calibration import (
     reliability,
 )
 from tkg_incremental.ops.answers import REL, SIDES, TIME, query_columns
+from tkg_incremental.ops.keys import find
 
 # Answers of a question that count when a calibration is measured, and that it is fitted on with some of the others.
 _BEST, _OTHERS = 5, 5

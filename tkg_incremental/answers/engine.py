@@ -16,7 +16,7 @@ from tkg_incremental.data.dates import start_of
 from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, LAST, Side
-from tkg_incremental.ops.keys import contains
+from tkg_incremental.ops.keys import find
 
 #: Share of known facts that is taken to be a mistake in the data, and the most that a fact is given that is over.
 MISTAKES = 0.01
@@ -259,7 +259,7 @@ class AnswerEngine:
             candidates = self.candidates(rel, side)  # type: ignore[arg-type]
             own = torch.tensor([answer])
             place = torch.searchsorted(candidates, own)
-            if not bool(contains(candidates, own)):
+            if not bool(find(candidates, own)[1]):
                 candidates = torch.cat([candidates[:place], own, candidates[place:]])
             found, probability = self.evaluate(given, rel, side, step, candidates, place)  # type: ignore[arg-type]
             parts.append((float(found), _probability(probability)))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, Side, query_columns
-from tkg_incremental.ops.keys import pack
+from tkg_incremental.ops.keys import find, pack
 
 
 class Interval(NamedTuple):
@@ -102,16 +102,9 @@ def mark(candidates: Tensor, row: Tensor, entity: Tensor, num_rows: int) -> Tens
         num_rows: Number of rows.
     """
     found = torch.zeros(num_rows, len(candidates), dtype=torch.bool)
-    if len(candidates):
-        place, is_there = find(candidates, entity)
-        found[row[is_there], place[is_there]] = True
+    place, is_there = find(candidates, entity)
+    found[row[is_there], place[is_there]] = True
     return found
-
-
-def find(candidates: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
-    """Where entities ``[m]`` are among the candidates ``[n]``, ascending, and whether they are, each ``[m]``."""
-    place = torch.searchsorted(candidates, entities).clamp(max=len(candidates) - 1)
-    return place, candidates[place] == entities
 
 
 class TensorFacts:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.engine import AnswerEngine
-from tkg_incremental.answers.facts import Marks, find, mark, marks_of
+from tkg_incremental.answers.facts import Marks, mark, marks_of
 from tkg_incremental.data import Timeline
 from tkg_incremental.ops.answers import REL, SIDES, TIME, AnswerIndex, Side, query_columns
+from tkg_incremental.ops.keys import find
 
 # Share of questions that are followed by three without an answer.
 _UNANSWERABLE = 0.6

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tkg_incremental.answers.facts import find
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.metrics.functional import hits_at, mean_reciprocal_rank
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import FIRST, REL, SIDES, TIME, query_columns
+from tkg_incremental.ops.keys import find
 from tkg_incremental.seeding import make_generator
 
 _HITS = (1, 3, 10)

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tkg_incremental.distributed.shards import Shards
+from tkg_incremental.ops.keys import find
 from tkg_incremental.ops.ranking import BlockScores, RankedAnswers, block_sizes, chunks_of, pairs_of
 from tkg_incremental.ops.scores import Similarity
 
@@ -36,9 +37,9 @@ def _count(
 ) -> Tensor:
     """``[P, 4]`` this process' part of better, tied, ignored better and ignored tied."""
     counts = torch.empty(len(answers), 4, dtype=torch.long, device=candidates.device)
-    column = _find(answers.column, columns)
-    place = _find(answers.ignored[1], columns)
-    is_here = place >= 0
+    column, is_own = find(columns, answers.column)
+    column[~is_own] = -1
+    place, is_here = find(columns, answers.ignored[1])
     ignored = answers.ignored[0][is_here], place[is_here]
     width, at_a_time, _ = block_sizes(shards.stride)  # the same on all processes, which exchange scores in each chunk
     room = candidates.new_empty(min(at_a_time, len(answers)) * width)
@@ -50,11 +51,3 @@ def _count(
             dist.all_reduce(own)
         counts[some] = scores.count(own, column[some], pairs_of(ignored, some))
     return counts
-
-
-def _find(wanted: Tensor, columns: Tensor) -> Tensor:
-    """The positions of columns among those of this process, or -1."""
-    if len(columns) == 0:
-        return torch.full_like(wanted, -1)
-    place = torch.searchsorted(columns, wanted).clamp_(max=len(columns) - 1)
-    return torch.where(columns[place] == wanted, place, -1)

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tkg_incremental.distributed.communicator import DistributedCommunicator
-from tkg_incremental.ops.autograd import hand_on
+from tkg_incremental.ops.autograd import Computed, hand_on
 
 #: Rows of every table at some local places.
 Read = Callable[[Tensor], Sequence[Tensor]]
@@ -99,8 +99,8 @@ class Lookup:
         tables = self._read(places)
         widths = [table.size(1) for table in tables]
 
-        def fetch(_: Tensor) -> Tensor:
-            return shards.send(torch.cat(list(tables), dim=1), requested, needed)
+        def fetch(_: Tensor) -> Computed:
+            return shards.send(torch.cat(list(tables), dim=1), requested, needed), ()
 
         def give_back(grad: Tensor, *_: object) -> list[None]:
             assert receive is not None

@@ -12,7 +12,7 @@ from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import Candidates
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import SIDES, TIME, AnswerIndex, Side
-from tkg_incremental.ops.keys import expand_spans
+from tkg_incremental.ops.keys import find_all
 from tkg_incremental.seeding import make_generator
 
 # A draw that hits a true answer is repeated at most this often, then masked. Only queries whose true answers are
@@ -131,9 +131,7 @@ class NegativeSampler:
         listed, place = (lists + count * torch.arange(len(lists), device=lists.device)[:, None]).flatten().sort()
         for side, half in zip(SIDES, mask.view(2, len(quads), lists.size(1)), strict=True):
             row, entity = self._answers(side).expand(quads)
-            key = list_of_quad[row] * count + entity
-            low, high = (torch.searchsorted(listed, key, right=right) for right in (False, True))
-            answer, found = expand_spans(low, high - low)
+            answer, found = find_all(listed, list_of_quad[row] * count + entity)
             half[row[answer], place[found] % lists.size(1)] = True
         return Candidates(lists, time, list_of_quad.repeat(2), mask, from_pool)
 

@@ -286,10 +286,11 @@ def past_steps(step: int, limit: int | None = None) -> range:
 
 @contextmanager
 def eval_mode(model: TKGModel) -> Iterator[None]:
-    """Switches dropout and the like off, and restores the former mode."""
-    training = model.training
+    """Switches dropout and the like off, and restores the former mode of each module: models may share modules."""
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         yield
     finally:
-        model.train(training)
+        for module, mode in modes:
+            module.training = mode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.keys import expand_spans
+from tkg_incremental.ops.keys import find_all
 from tkg_incremental.ops.ranking import RankedAnswers, ranks_of
 
 #: The query of each excluded candidate, ascending, and its position among the candidates, each ``[E]``.
@@ -15,7 +15,7 @@ Excluded = tuple[Tensor, Tensor]
 def ignore_excluded(answers: RankedAnswers, excluded: Excluded, num_candidates: int) -> RankedAnswers:
     """Each answer twice: for its filtered rank it ignores excluded candidates besides those it ignores already, for
     its raw rank excluded candidates alone."""
-    answer, place = pair_up(answers.owner, torch.bincount(excluded[0], minlength=len(answers.query)))
+    answer, place = find_all(excluded[0], answers.owner)
     column = excluded[1][place]
     parts = (2 * answers.ignored[0], answers.ignored[1]), (2 * answer, column), (2 * answer + 1, column)
     answer, column = (torch.cat(part) for part in zip(*parts, strict=True))
@@ -39,9 +39,3 @@ def ranks_with_excluded(
     last = 1 + num_candidates - ignored + tied / 2
     found = torch.where(is_excluded, last, ranks_of(counts)[0]).view(-1, 2)
     return found[:, 0], found[:, 1]
-
-
-def pair_up(group_of_row: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row and each member of its group: (row, position of the member if groups are stored end to end)."""
-    start = torch.cumsum(members, 0) - members
-    return expand_spans(start[group_of_row], members[group_of_row])

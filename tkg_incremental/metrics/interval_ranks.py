@@ -10,7 +10,7 @@ from torch import Tensor
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.ops.answers import FIRST, LAST, REL, SIDES, TIME, Side, query_columns
-from tkg_incremental.ops.keys import expand_spans
+from tkg_incremental.ops.keys import find_all
 
 if TYPE_CHECKING:
     from tkg_incremental.models import TKGModel
@@ -46,8 +46,6 @@ def _side_ranks(model: TKGModel, timeline: Timeline, facts: Tensor, side: Side) 
     keys, order = torch.sort(truth[:, given] * timeline.num_relations + truth[:, REL], stable=True)
     truth = truth[order]
     wanted = facts[:, given] * timeline.num_relations + facts[:, REL]
-    begin = torch.searchsorted(keys, wanted)
-    counts = torch.searchsorted(keys, wanted, right=True) - begin
     entities = torch.arange(timeline.num_entities, device=facts.device)
     ranks = torch.empty(len(facts), device=facts.device)
     for step in facts[:, FIRST].unique().tolist():
@@ -56,7 +54,7 @@ def _side_ranks(model: TKGModel, timeline: Timeline, facts: Tensor, side: Side) 
             some = facts[rows]
             scores = model.score_all(some[:, : TIME + 1], side, candidates)
             better = scores >= scores.gather(1, some[:, asked, None])  # the fact itself, too, which is left out below
-            row, place = expand_spans(begin[rows], counts[rows])
+            row, place = find_all(keys, wanted[rows])
             known = truth[place]
             until, since = torch.minimum(known[:, LAST], some[row, LAST]), known[:, FIRST].clamp(min=step)
             share = (until - since + 1).clamp(min=0) / (some[row, LAST] - step + 1)

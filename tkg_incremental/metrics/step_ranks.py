@@ -11,8 +11,9 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.data.intervals import one_step_facts
-from tkg_incremental.metrics.exclusion import ignore_excluded, pair_up, ranks_with_excluded
+from tkg_incremental.metrics.exclusion import ignore_excluded, ranks_with_excluded
 from tkg_incremental.ops.answers import REL, AnswerIndex, Side, query_columns
+from tkg_incremental.ops.keys import find_all
 from tkg_incremental.ops.ranking import RankedAnswers, ranks_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def rank_side(
     query = model.query_vectors(distinct, side)
     owner = query_of_row[by_query]
     true_query, true_answer = timeline.answers(side, "all").expand(distinct)
-    row, place = pair_up(owner, torch.bincount(true_query, minlength=len(queries)))
+    row, place = find_all(true_query, owner)
     ignored = row, timeline.column_of[true_answer[place]]
     current = RankedAnswers(query, owner, timeline.column_of[quads[by_query, asked]], ignored)
     former_query, former_column = _columns(timeline, deleted, side, distinct)
@@ -102,7 +103,7 @@ def rank_side(
     filtered, raw = (torch.empty(len(quads), device=quads.device) for _ in range(2))
     filtered[by_query], raw[by_query] = now_filtered, now_raw
     # The deleted answers of a query count for every quad that has this query.
-    row, place = pair_up(query_of_row, torch.bincount(former_query, minlength=len(queries)))
+    row, place = find_all(former_query, query_of_row)
     return StepRanks(filtered, raw, former_raw[place], row, former_query[place])
 
 

@@ -14,8 +14,8 @@ from tkg_incremental.data.timeline import Timeline
 from tkg_incremental.loader.batch import Candidates, TKGBatch
 from tkg_incremental.ops import native
 from tkg_incremental.ops.answers import HEAD, TAIL, TIME
-from tkg_incremental.ops.scores import KINDS, Similarity
-from tkg_incremental.ops.shared import SharedTable
+from tkg_incremental.ops.rows import with_rows
+from tkg_incremental.ops.scores import KINDS, Similarity, with_sampled_scores
 from tkg_incremental.ops.stepwise import StepTables
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # A table of vectors, and what finds the rows of entities ``[L, K]`` at steps ``[L]`` in it. (It must not refer to
 # BatchVectors: a cycle would keep the vectors until the garbage collector runs.)
-Table = tuple[SharedTable, Callable[[Tensor, Tensor], Tensor]]
+Table = tuple[Tensor, Callable[[Tensor, Tensor], Tensor]]
 
 
 def ends_of(quads: Tensor) -> Tensor:
@@ -38,15 +38,13 @@ def pair_keys(entities: Tensor, time: Tensor, num_steps: int) -> Tensor:
 
 def table_of_pairs(vectors: Tensor, keys: Tensor, num_steps: int) -> Table:
     """The table of distinct pairs with ascending :func:`pair_keys` ``[N]``."""
-    return SharedTable(vectors), lambda entities, time: torch.searchsorted(
-        keys, pair_keys(entities, time, num_steps).contiguous()
-    )
+    return vectors, lambda entities, time: torch.searchsorted(keys, pair_keys(entities, time, num_steps).contiguous())
 
 
 def table_of_pool(vectors: Tensor, first: Tensor, position: Tensor) -> Table:
     """The table of the members of a candidate pool, in its order, step after step: those of step ``t`` begin at
     ``first[t]``, and each entity has its ``position`` among them."""
-    return SharedTable(vectors), lambda entities, time: position[entities] + first.index_select(0, time)[:, None]
+    return vectors, lambda entities, time: position[entities] + first.index_select(0, time)[:, None]
 
 
 class BatchVectors:
@@ -78,23 +76,33 @@ class BatchVectors:
         if self.stepwise is not None:
             head, tail = self.stepwise.ends(quads).unbind(1)
             return head, tail
-        table, find = self._tables[0]
-        head, tail = table.rows(find(ends_of(quads), quads[:, TIME])).unbind(1)
+        head, tail = self._rows(0, ends_of(quads), quads[:, TIME]).unbind(1)
         return head, tail
 
     def scores(self, query: Tensor, candidates: Candidates, similarity: Similarity) -> Tensor:
         """Scores of candidates, ``[2B, d] → [2B, K]``."""
         if self.stepwise is not None:
             return self.stepwise.scores(query, candidates, similarity)
-        table, rows = self.candidates(candidates)
+        number = -1 if candidates.from_pool else 0
+        vectors, find = self._tables[number]
+        rows = find(candidates.entities, candidates.time)
         if candidates.list_of_query is not None:
             rows = rows.index_select(0, candidates.list_of_query)
-        return table.sampled_scores(query, rows, similarity)
+        vectors, scores = with_sampled_scores(vectors, query, rows, similarity)
+        self._tables[number] = vectors, find
+        return scores
 
-    def candidates(self, candidates: Candidates) -> tuple[SharedTable, Tensor]:
-        """A table of vectors and the rows of each list of candidates, ``[L, K]``."""
-        table, find = self._tables[1 if candidates.from_pool else 0]
-        return table, find(candidates.entities, candidates.time)
+    def candidates(self, candidates: Candidates) -> Tensor:
+        """Vectors of each list of candidates, ``[L, K, d]``."""
+        return self._rows(-1 if candidates.from_pool else 0, candidates.entities, candidates.time)
+
+    def _rows(self, number: int, entities: Tensor, time: Tensor) -> Tensor:
+        """Vectors of entities ``[L, K]`` at steps ``[L]`` from one of the tables, which is handed on to its next use
+        (:func:`~tkg_incremental.ops.autograd.hand_on`)."""
+        vectors, find = self._tables[number]
+        vectors, rows = with_rows(vectors, find(entities, time))
+        self._tables[number] = vectors, find
+        return rows
 
     @cached_property
     def _uses_pool(self) -> bool:
@@ -103,16 +111,15 @@ class BatchVectors:
         return self.model.encodes_together and sum(self._pool_sizes[1]) <= drawn + 2 * len(self.batch)
 
     @cached_property
-    def _tables(self) -> tuple[Table, Table]:
-        """The table of heads and tails, and the table of candidates."""
+    def _tables(self) -> list[Table]:
+        """The table of the pool, last; before it that of all others, if the pool has a table of its own."""
         pool, model = self.batch.sampler, self.model
         steps, sizes = self._pool_sizes
         if not self._uses_pool:
-            pairs = self._encode_pairs(self._distinct_pairs(with_pool=True))
-            return pairs, pairs
+            return [self._encode_pairs(self._distinct_pairs(with_pool=True))]
         if pool.has_all or model.is_frozen:
             members = self._pool_table(*model.encode_pool(pool.entities, steps, sizes), steps)
-            return members if pool.has_all else self._encode_pairs(self._distinct_pairs(with_pool=False)), members
+            return [members] if pool.has_all else [self._encode_pairs(self._distinct_pairs(with_pool=False)), members]
         # One look-up for the pool and for heads and tails, so that each parameter has a single gradient.
         keys = self._distinct_pairs(with_pool=False)
         listed = pool.entities[: max(sizes)]
@@ -122,7 +129,7 @@ class BatchVectors:
         subset = model.subset(entities)
         ends = table_of_pairs(subset.entity(end, keys % self._num_steps), keys, self._num_steps)
         vectors = subset.encode_known(torch.cat([member, others]), steps, sizes)
-        return ends, self._pool_table(vectors, [0, *accumulate(sizes[:-1])], steps)
+        return [ends, self._pool_table(vectors, [0, *accumulate(sizes[:-1])], steps)]
 
     def _pool_table(self, vectors: Tensor, begins: list[int], steps: list[int]) -> Table:
         """The table of the pool's members, in its order, step after step from ``begins`` on."""

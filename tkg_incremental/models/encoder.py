@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tkg_incremental.ops import native
-from tkg_incremental.ops.rows import look_up
-from tkg_incremental.ops.shared import SharedTable
+from tkg_incremental.ops.rows import look_up, with_rows
 from tkg_incremental.ops.stepwise import StepTables
 from tkg_incremental.optim.rowwise import gradient_norm, sum_tables
 from tkg_incremental.optim.touched_rows import TouchedRows
@@ -67,7 +66,7 @@ class Encoder(nn.Module):
         #: Row-wise optimizers set this, so that gradients of few rows are sparse.
         self.sparse_gradients = False
         self._source: RowSource | None = None
-        self._subset: dict[str, SharedTable] = {}
+        self._subset: dict[str, Tensor] = {}
 
     def add_table(self, name: str, axis: Axis, width: int, unit: bool = False, bound: float | None = None) -> None:
         """Registers a table with one row per entity, relation or step.
@@ -136,7 +135,7 @@ class Encoder(nn.Module):
         """The tables of the formula that contain the first ``max(sizes)`` entities of ``order``, and their positions:
         the tables themselves and the order, or the rows of these entities alone."""
         if self._subset:
-            return [self._subset[name].vectors for name in self.formula_tables], order
+            return [self._subset[name] for name in self.formula_tables], order
         if self.uses_whole_tables(order, sizes):
             return [self.get_parameter(name) for name in self.formula_tables], order
         index = order[: max(sizes)]
@@ -154,7 +153,8 @@ class Encoder(nn.Module):
     def rows(self, name: str, index: Tensor) -> Tensor:
         """Rows of a table, ``[*] → [*, width]``."""
         if name in self._subset:
-            return self._subset[name].rows(index)
+            self._subset[name], rows = with_rows(self._subset[name], index)
+            return rows
         if self._source is not None:
             return self._source(name, index)
         table = self.get_parameter(name)
@@ -181,7 +181,7 @@ class Encoder(nn.Module):
         looked up once."""
         twin = copy.copy(self)
         names = [name for name, axis in self.axes.items() if axis == "entity"]
-        twin._subset = {name: SharedTable(self.rows(name, entities)) for name in names}
+        twin._subset = {name: self.rows(name, entities) for name in names}
         return twin
 
     # Values --------------------------------------------------------------------------------------------

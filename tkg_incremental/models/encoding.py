@@ -14,9 +14,10 @@ from tkg_incremental.loader.batch import TermBatch
 from tkg_incremental.loader.negatives import NegativeSampler
 from tkg_incremental.models.batch_vectors import BatchVectors, ends_of
 from tkg_incremental.ops.answers import REL, SIDES, TIME
+from tkg_incremental.ops.keys import find
 from tkg_incremental.ops.one_vs_all import Group, one_vs_all_loss
+from tkg_incremental.ops.rows import with_rows
 from tkg_incremental.ops.scores import compare
-from tkg_incremental.ops.shared import SharedTable
 
 if TYPE_CHECKING:
     from tkg_incremental.models.base import TKGModel
@@ -101,10 +102,11 @@ class EncodedTerm:
             query, similarity = self.query.view(2, len(quads), -1), self.model.decoder.similarity
             return stepwise.tables.one_vs_all_loss(query, true, *given, similarity, scale)
         table, first, groups, limits = self._known_table()
-        head, tail = table.rows(first[:, None] + line.column_of[ends_of(quads)]).unbind(1)
+        table, ends = with_rows(table, first[:, None] + line.column_of[ends_of(quads)])
+        head, tail = ends.unbind(1)
         self.ends = head, tail
         place_of = line.column_of.__getitem__
-        return self._loss_of_groups(table.vectors, self.true_scores, groups, place_of, scale, limits)
+        return self._loss_of_groups(table, self.true_scores, groups, place_of, scale, limits)
 
     def batch_loss(self, scale: float = 1.0) -> Tensor:
         r"""``scale`` times the cross-entropy against the entities that were drawn for the whole batch, summed over both
@@ -114,7 +116,6 @@ class EncodedTerm:
         if drawn is None or not self.model.static_entities:
             raise ValueError("negatives for a whole batch need a model whose entities do not depend on time")
         true = self.true_scores
-        table, rows = self._vectors.candidates(drawn)
         entities = drawn.entities[0]
         if not len(entities):  # no member of the pool is known yet
             return true.sum() * 0.0
@@ -124,13 +125,13 @@ class EncodedTerm:
 
         def place_of(answers: Tensor) -> Tensor:
             """Not a table of all entities: the cost of a batch must not grow with the graph."""
-            wanted = line.column_of[answers]
-            found = torch.searchsorted(columns, wanted).clamp(max=len(columns) - 1)
-            return torch.where(columns[found] == wanted, found, -1)
+            place, was_drawn = find(columns, line.column_of[answers])
+            return torch.where(was_drawn, place, -1)
 
         share = line.num_known[time] / limits.clamp(min=1)
         true = true - share.log().repeat(2)
-        return self._loss_of_groups(table.rows(rows[0]), true, groups, place_of, scale, limits)
+        vectors = self._vectors.candidates(drawn).squeeze(0)
+        return self._loss_of_groups(vectors, true, groups, place_of, scale, limits)
 
     def _loss_of_groups(
         self,
@@ -167,7 +168,7 @@ class EncodedTerm:
             masks.append((row, column))
         return masks
 
-    def _known_table(self) -> tuple[SharedTable, Tensor, list[Group], Tensor | None]:
+    def _known_table(self) -> tuple[Tensor, Tensor, list[Group], Tensor | None]:
         """Vectors of all known entities, where each quad's candidates begin ``[B]``, quads with their candidates in
         groups of one product each, and the number of candidates of each quad if it differs within groups."""
         line, model, time = self._vectors.timeline, self.model, self.quads[:, TIME]
@@ -176,10 +177,10 @@ class EncodedTerm:
         # Copied to the host together: each copy waits for the device.
         at, widths, sizes = torch.stack([steps, known, counts]).tolist()
         if model.static_entities:
-            table = SharedTable(model.encode_known(line.order, at[-1:], widths[-1:]))
+            table = model.encode_known(line.order, at[-1:], widths[-1:])
             limits = line.num_known[time] if widths[0] < widths[-1] else None
             return table, torch.zeros_like(time), _blocks(len(time), widths[-1]), limits
-        table = SharedTable(model.encode_known(line.order, at, widths))
+        table = model.encode_known(line.order, at, widths)
         groups = [
             (end - size, size, begin - width, width)
             for end, size, begin, width in zip(accumulate(sizes), sizes, accumulate(widths), widths, strict=True)

@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+#: What is computed, and the tensors that its gradients are computed from.
+Computed = tuple[Tensor, Sequence[Tensor]]
+
 
 def hand_on(
     tables: Sequence[Tensor],
     others: Sequence[Tensor],
-    compute: Callable[..., Tensor],
+    compute: Callable[..., Computed],
     gradients: Callable[..., Sequence[Tensor | None]],
 ) -> tuple[Tensor, ...]:
     """Tables, to go on with, and a result that is computed from them and from other tensors.
@@ -24,10 +27,11 @@ def hand_on(
     Args:
         tables: The tables.
         others: The other tensors.
-        compute: Computes the result: ``compute(*tables, *others)``.
+        compute: Computes the result, ``compute(*tables, *others)``; returns it with the tensors to keep for the
+            gradients.
         gradients: Computes the gradients of tables and others from that of the result:
-            ``gradients(grad, left, *tables, *others)``, with the gradient ``left`` by later uses of each table, or
-            :obj:`None`. Must not refer to what :func:`hand_on` returns, which would then never be freed.
+            ``gradients(grad, left, *kept)``, with the gradient ``left`` by later uses of each table, or :obj:`None`.
+            Must not refer to what :func:`hand_on` returns, which would then never be freed.
 
     Returns:
         The tables and the result.
@@ -35,23 +39,32 @@ def hand_on(
     return _HandOn.apply(len(tables), compute, gradients, *tables, *others)
 
 
-def with_gradients(compute: Callable[..., tuple[Tensor, Sequence[Tensor]]], *tensors: Tensor) -> Tensor:
+def with_gradients(compute: Callable[..., Computed], *tensors: Tensor) -> Tensor:
     """A loss whose gradients are computed together with it, so that nothing else is kept for the way back.
 
     Args:
         compute: Computes the loss and the gradient of each tensor: ``compute(*tensors)``.
         tensors: The tensors.
     """
-    return _WithGradients.apply(compute, *tensors)
+    (loss,) = hand_on([], tensors, compute, _scaled)
+    return loss
+
+
+def _scaled(grad: Tensor, _: object, *gradients: Tensor) -> Sequence[Tensor]:
+    if grad.device.type != "cpu" or grad != 1:  # to read it would wait for the device
+        for gradient in gradients:
+            gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
+    return gradients
 
 
 class _HandOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, count: int, compute: Any, gradients: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.save_for_backward(*tensors)
+        result, kept = compute(*tensors)
+        ctx.save_for_backward(*kept)
         ctx.set_materialize_grads(False)
         ctx.gradients, ctx.others = gradients, len(tensors) - count
-        return *tensors[:count], compute(*tensors)
+        return *tensors[:count], result
 
     @staticmethod
     @once_differentiable
@@ -60,20 +73,3 @@ class _HandOn(torch.autograd.Function):
         if grad is None:
             return None, None, None, *left, *[None] * ctx.others
         return None, None, None, *ctx.gradients(grad, left, *ctx.saved_tensors)
-
-
-class _WithGradients(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, compute: Any, *tensors: Tensor) -> Tensor:
-        loss, gradients = compute(*tensors)
-        ctx.save_for_backward(*gradients)
-        return loss
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = ctx.saved_tensors
-        if grad.device.type != "cpu" or grad != 1:  # to read it would wait for the device
-            for gradient in gradients:
-                gradient.mul_(grad)  # in place: a graph is walked once here, and these are ours
-        return None, *gradients

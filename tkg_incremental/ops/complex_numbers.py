@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from tkg_incremental.ops.autograd import hand_on
+from tkg_incremental.ops.autograd import Computed, hand_on
 
 
 def complex_product(a: Tensor, b: Tensor) -> Tensor:
@@ -49,8 +49,7 @@ def sum_of_moduli(x: Tensor, p: int) -> Tensor:
         raise ValueError(f"p must be at least 2 (got {p})")
     if x.size(-1) % 2:
         raise ValueError(f"complex vectors must have an even width (got {x.size(-1)})")
-    gradient = torch.empty_like(x, memory_format=torch.contiguous_format)
-    (total,) = hand_on([], [x], partial(_total, p, gradient), partial(_gradient_of_total, p, gradient))
+    (total,) = hand_on([], [x], partial(_total, p), partial(_gradient_of_total, p))
     return total
 
 
@@ -60,7 +59,8 @@ def sum_of_moduli(x: Tensor, p: int) -> Tensor:
 
 def _product(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
     a, b = torch.broadcast_tensors(a, b)
-    (product,) = hand_on([], [a, b], partial(_multiply, conjugate), partial(_gradients_of_product, conjugate))
+    gradients = partial(_gradients_of_product, conjugate)
+    (product,) = hand_on([], [a, b], lambda a, b: (_multiply(conjugate, a, b), (a, b)), gradients)
     return product
 
 
@@ -79,16 +79,17 @@ def _gradients_of_product(conjugate: bool, grad: Tensor, _: object, a: Tensor, b
     return _multiply(not conjugate, grad, b), by_b
 
 
-def _total(p: int, gradient: Tensor, x: Tensor) -> Tensor:
-    """The sum of |z|^p; writes its ``gradient``, but for the factor p."""
+def _total(p: int, x: Tensor) -> Computed:
+    """The sum of |z|^p, and its gradient but for the factor p."""
     re, im = x.chunk(2, dim=-1)
     squares = (re * re).addcmul_(im, im)
     # The gradient is p · |z|^(p - 2) · z: zero at zero, where a root has none.
     below = squares.sqrt() if p == 3 else squares.pow(p / 2 - 1)
+    gradient = torch.empty_like(x, memory_format=torch.contiguous_format)
     for part, given in zip(gradient.chunk(2, dim=-1), (re, im), strict=True):
         torch.mul(below, given, out=part)
-    return (squares * below).sum()
+    return (squares * below).sum(), [gradient]
 
 
-def _gradient_of_total(p: int, gradient: Tensor, grad: Tensor, *_: object) -> list[Tensor]:
+def _gradient_of_total(p: int, grad: Tensor, _: object, gradient: Tensor) -> list[Tensor]:
     return [gradient * (grad * p)]

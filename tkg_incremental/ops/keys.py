@@ -45,12 +45,17 @@ def lexsort(major: Tensor, minor: Tensor) -> Tensor:
     return order[torch.argsort(major[order], stable=True)]
 
 
-def contains(sorted_keys: Tensor, keys: Tensor) -> Tensor:
-    """Whether each of ``keys`` is one of ``sorted_keys``; a boolean tensor like ``keys``."""
-    if sorted_keys.numel() == 0:
-        return torch.zeros_like(keys, dtype=torch.bool)
-    at = torch.searchsorted(sorted_keys, keys).clamp_(max=sorted_keys.numel() - 1)
-    return sorted_keys[at] == keys
+def find(sorted_keys: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """Where ``keys`` are among ascending ones, and whether they are: place and mask, each like ``keys``. A key that is
+    not there has the place of another.
+
+    >>> find(torch.tensor([2, 5]), torch.tensor([5, 3, 2]))
+    (tensor([1, 1, 0]), tensor([ True, False,  True]))
+    """
+    if len(sorted_keys) == 0:
+        return torch.zeros_like(keys), torch.zeros_like(keys, dtype=torch.bool)
+    place = torch.searchsorted(sorted_keys, keys).clamp_(max=len(sorted_keys) - 1)
+    return place, sorted_keys[place] == keys
 
 
 def segment_arange(counts: Tensor) -> Tensor:
@@ -74,3 +79,13 @@ def expand_spans(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     inside = segment_arange(counts)
     span = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(inside))
     return span, start[span] + inside
+
+
+def find_all(sorted_keys: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """All places of ``keys`` among ascending ones that may repeat: (which key, place), by key.
+
+    >>> find_all(torch.tensor([2, 5, 5]), torch.tensor([5, 3, 2]))
+    (tensor([0, 0, 2]), tensor([1, 2, 0]))
+    """
+    low, high = (torch.searchsorted(sorted_keys, keys, right=right) for right in (False, True))
+    return expand_spans(low, high - low)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.ops import native
-from tkg_incremental.ops.autograd import with_gradients
+from tkg_incremental.ops.autograd import Computed, with_gradients
 from tkg_incremental.ops.scores import Similarity, all_scores
 
 #: Queries that share their candidates: first query, number of queries, first row of the table, number of rows.
@@ -56,7 +56,7 @@ def _loss_and_gradients(
     query: Tensor,
     table: Tensor,
     positive: Tensor,
-) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+) -> Computed:
     sides, width = len(masks), query.size(-1)
     grad_query, grad_positive = torch.empty_like(query), torch.empty_like(positive)
     # Groups that share candidates add to their gradient; the others write it.

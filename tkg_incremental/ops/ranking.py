@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.ops import native
-from tkg_incremental.ops.keys import expand_spans
+from tkg_incremental.ops.keys import find_all
 from tkg_incremental.ops.scores import Similarity, all_scores, compare
 
 if TYPE_CHECKING:
@@ -163,8 +163,7 @@ def ranks_of(counts: Tensor) -> tuple[Tensor, Tensor]:
 
 def pairs_of(pairs: tuple[Tensor, Tensor], answers: Tensor) -> tuple[Tensor, Tensor]:
     """Those (answer, column) pairs, by ascending answer, whose answer is one of ``answers``, numbered by these."""
-    low, high = (torch.searchsorted(pairs[0], answers, right=right) for right in (False, True))
-    which, place = expand_spans(low, high - low)
+    which, place = find_all(pairs[0], answers)
     return which, pairs[1][place]
 
 

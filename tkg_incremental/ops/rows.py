@@ -21,7 +21,9 @@ def look_up(table: Tensor, index: Tensor) -> Tensor:
 def with_rows(table: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     """The table, to go on with (:func:`~tkg_incremental.ops.autograd.hand_on`), and some of its rows,
     ``[N, d], [*] → [N, d], [*, d]``."""
-    table, rows = hand_on([table], [], partial(F.embedding, index), partial(_gradient_of_rows, index))
+    table, rows = hand_on(
+        [table], [], lambda table: (F.embedding(index, table), [table]), partial(_gradient_of_rows, index)
+    )
     return table, rows
 
 

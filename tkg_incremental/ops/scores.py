@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tkg_incremental.ops import native
-from tkg_incremental.ops.autograd import hand_on
+from tkg_incremental.ops.autograd import Computed, hand_on
 
 Similarity = Literal["dot", "l1", "l2"]
 # What later uses of the table have left of its gradient; and the gradients of table and query.
@@ -80,11 +80,11 @@ def with_sampled_scores(table: Tensor, query: Tensor, index: Tensor, similarity:
 KINDS = {"dot": 0, "l1": 1}
 
 
-def _scores_in_c(index: Tensor, kind: int, table: Tensor, query: Tensor) -> Tensor:
+def _scores_in_c(index: Tensor, kind: int, table: Tensor, query: Tensor) -> Computed:
     scores = query.new_empty(index.shape)
     sizes = *index.shape, query.size(1)
     native.call("sampled_scores", kind, query.contiguous(), table.contiguous(), index, scores, *sizes)
-    return scores
+    return scores, (table, query)
 
 
 def _gradients_in_c(index: Tensor, kind: int, grad: Tensor, left: Left, table: Tensor, query: Tensor) -> Gradients:
@@ -110,14 +110,15 @@ def _gradients_in_c(index: Tensor, kind: int, grad: Tensor, left: Left, table: T
     return grad_table, grad_query
 
 
-def _sampled_products(index: Tensor, table: Tensor, query: Tensor) -> Tensor:
+def _sampled_products(index: Tensor, table: Tensor, query: Tensor) -> Computed:
     """Torch's product of dense matrices at sampled places."""
     rows, samples = index.shape
     starts = torch.arange(0, rows * samples + 1, samples, dtype=torch.int32)
     # The values are added to the product, times zero: they must be numbers.
     values, size = query.new_zeros(rows * samples), (rows, len(table))
     places = torch.sparse_csr_tensor(starts, index.reshape(-1), values, size, check_invariants=False)
-    return torch.sparse.sampled_addmm(places, query, table.t(), beta=0.0).values().view(rows, samples)
+    scores = torch.sparse.sampled_addmm(places, query, table.t(), beta=0.0).values().view(rows, samples)
+    return scores, (table, query)
 
 
 def _gradients_of_products(index: Tensor, grad: Tensor, left: Left, table: Tensor, query: Tensor) -> Gradients:
@@ -129,12 +130,12 @@ def _gradients_of_products(index: Tensor, grad: Tensor, left: Left, table: Tenso
     return grad_table if left[0] is None else left[0].add_(grad_table), grad_query
 
 
-def _sampled_distances(index: Tensor, table: Tensor, query: Tensor) -> Tensor:
+def _sampled_distances(index: Tensor, table: Tensor, query: Tensor) -> Computed:
     """Torch has no sampled distance, so the gathered vectors are written: a cache-full at a time."""
     scores = query.new_empty(index.shape)
     for part, difference in _differences(query, table, index):
         torch.sum(difference.abs_(), dim=-1, out=scores[part])
-    return scores.neg_()
+    return scores.neg_(), (table, query)
 
 
 def _gradients_of_distances(index: Tensor, grad: Tensor, left: Left, table: Tensor, query: Tensor) -> Gradients:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.ops import native
-from tkg_incremental.ops.autograd import hand_on, with_gradients
+from tkg_incremental.ops.autograd import Computed, hand_on, with_gradients
 from tkg_incremental.ops.scores import KINDS, Similarity
 
 #: A formula and the steps ``[S]``.
@@ -173,10 +173,10 @@ def _gradients(tensors: Sequence[Tensor], given: Sequence[Tensor | None] = ()) -
     return values, values[1] if len(tensors) == 2 else None
 
 
-def _vectors_of_pairs(kernel: Kernel, rows: Tensor, numbers: Tensor, *tensors: Tensor) -> Tensor:
+def _vectors_of_pairs(kernel: Kernel, rows: Tensor, numbers: Tensor, *tensors: Tensor) -> Computed:
     vectors = tensors[0].new_empty(len(rows), tensors[0].size(1))
     native.call("vectors_of_pairs", _formula(kernel, tensors), rows, numbers, len(rows), vectors)
-    return vectors
+    return vectors, tensors
 
 
 def _gradients_by_pairs(
@@ -190,12 +190,12 @@ def _gradients_by_pairs(
 
 def _scores_at_steps(
     kernel: Kernel, kind: int, by_step: Lists, most_rows: int, samples: int, *tensors: Tensor
-) -> Tensor:
+) -> Computed:
     *tables, query = tensors
     scores, room = query.new_empty(len(query), samples), _room(query, most_rows)
     given = kind, _formula(kernel, tables), _addresses(*by_step), query
     native.call("scores_at_steps", *given, scores, room, most_rows)
-    return scores
+    return scores, tensors
 
 
 def _gradients_of_scores(
@@ -237,7 +237,7 @@ def _one_vs_all(
     query: Tensor,
     positive: Tensor,
     *tensors: Tensor,
-) -> tuple[Tensor, list[Tensor]]:
+) -> Computed:
     """The loss and its gradients: the scores are too large to be kept."""
     (out, normals), grad_query, partition = _gradients(tensors), torch.empty_like(query), torch.empty_like(positive)
     bounds = torch.cat([groups[:, 1], groups.new_tensor([query.size(1)])])

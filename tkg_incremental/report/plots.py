@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +27,15 @@ def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Figur
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'tkg-incremental[report]'") from error
 
-    class NotebookFigure(Figure):
-        """A figure that notebooks show although pyplot does not know it."""
-
-        def _repr_png_(self) -> bytes:
-            file = io.BytesIO()
-            self.savefig(file, format="png")
-            return file.getvalue()
-
-    figure = NotebookFigure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure._repr_png_ = partial(_png, figure)  # type: ignore[attr-defined]  # notebooks show it without pyplot
     return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _png(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
 
 
 def plot_metrics(*results: Result, names: tuple[str, ...] = ("C@10", "A@10", "DF@10", "RRD")) -> Figure:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tkg_incremental.data import Timeline
 from tkg_incremental.loader.batch import TermBatch, TKGBatch
+from tkg_incremental.metrics.evaluator import eval_mode
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.models.encoder import Axis
 from tkg_incremental.models.encoding import EncodedTerm
@@ -38,15 +39,10 @@ class TrainingContext:
         """The previous model's scores for the same quads and candidates, ``[2B, 1 + K]``."""
         batch = TKGBatch([TermBatch(encoded.quads, encoded.candidates)], encoded.sampler)
         # The previous model may share modules with the model that learns, e.g. dropout, which must be inactive here.
-        modes = [(module, module.training) for module in self.previous.modules()]
-        self.previous.eval()
-        try:
+        with eval_mode(self.previous):
             (term,) = self.previous.encode(batch, self.timeline)
             assert term is not None
             return term.logits()
-        finally:
-            for module, mode in modes:
-                module.training = mode
 
     def changes(self) -> Iterator[Tensor]:
         """For each table, the change of the rows known at the step before, ``[n, width]``."""

@@ -13,6 +13,7 @@ from tkg_incremental.data import Timeline
 from tkg_incremental.loader import NegativeSampler, TermBatch, TKGBatch
 from tkg_incremental.models.base import TKGModel
 from tkg_incremental.ops.answers import TIME
+from tkg_incremental.ops.keys import find
 from tkg_incremental.ops.rows import look_up
 from tkg_incremental.seeding import make_generator
 from tkg_incremental.strategies.terms import cross_entropy
@@ -161,6 +162,6 @@ def _rows_with_new(model: TKGModel, entities: Tensor, learnt: dict[str, Tensor],
         rows = model.rows(name, index)
     if name not in learnt:
         return rows
-    place = torch.searchsorted(entities, index.contiguous()).clamp_(max=len(entities) - 1)
-    where = (entities[place] == index).nonzero(as_tuple=True)
+    place, is_new = find(entities, index.contiguous())
+    where = is_new.nonzero(as_tuple=True)
     return rows.index_put(where, look_up(learnt[name], place[where]))
