@@ -26,6 +26,7 @@ from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.ops import ranking
 from tkg_incremental.strategies import AGEM, FT, TIE, ReplayOptions, Strategy, Supersede
 from tkg_incremental.training import BaseSettings, StepLearner, TrainerSettings
+from tkg_incremental.training.new_entities import _mean_norm
 
 MODELS = {"DE": DE, "HyTE": HyTE}
 QUICK: dict[str, Any] = {"device": "cpu", "callbacks": []}
@@ -260,6 +261,16 @@ def look_ups(communicator: Communicator) -> dict[str, Any]:
         "received": received[0],
         "sent": sent,
     }
+
+
+def mean_norms(communicator: Communicator) -> dict[str, Any]:
+    """Mean norms of the rows of earlier entities, and the bytes that were sent for them."""
+    timeline = graph().timeline
+    room = timeline.num_entities + 50  # a table may have more rows than there are entities
+    model = shard_entities(lambda: DE(room, timeline.num_relations, timeline.num_steps, 8), communicator)
+    before = getattr(communicator, "sent", 0)
+    norms = [_mean_norm(model, name, timeline, time) for name in model.tables("entity") for time in (0, 1, 5)]
+    return {"norms": norms, "sent": getattr(communicator, "sent", 0) - before}
 
 
 def sharded(communicator: Communicator) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,15 @@ def test_a_whole_run_is_that_of_whole_tables(found: Found) -> None:
         assert process["run"]["alpha"] == whole["alpha"]
         for mine, theirs in zip(whole["history"], process["run"]["history"], strict=True):
             assert theirs == pytest.approx(mine, rel=1e-9, abs=1e-12)
+
+
+def test_lengths_of_rows_are_compared_without_sending_rows(found: Found) -> None:
+    groups = found("mean_norms")
+    whole = groups[1][0]["norms"]
+    assert whole[0] == math.inf
+    for process in groups[2] + groups[4]:
+        assert process["norms"] == pytest.approx(whole)
+        assert process["sent"] == 0
 
 
 def test_saved_by_four_loaded_by_two(found: Found) -> None:

@@ -133,9 +133,20 @@ def warm_up(
 
 @torch.no_grad()
 def _mean_norm(model: TKGModel, name: str, timeline: Timeline, time: int) -> float:
-    """Mean norm of a table's rows of the entities that had train facts before a step; infinite if there are none."""
-    earlier = (timeline.first_observed < time).nonzero().flatten()
-    return float(model.rows(name, earlier).norm(dim=1).mean()) if len(earlier) else math.inf
+    """Mean norm of a table's rows of the entities that had train facts before a step; infinite if there are none.
+
+    Of sharded tables, each process sums the norms of its own rows: none holds the others.
+    """
+    norms = model.tables()[name].norm(dim=1)
+    ids = model.row_ids(name, torch.arange(len(norms), device=norms.device))
+    ids = ids[ids < len(timeline.first_observed)]  # a table may have room for more
+    norms = norms[: len(ids)][timeline.first_observed[ids] < time]
+    if model.is_sharded:
+        total, count = (
+            float(model.sum_tables({name: value})) for value in (norms.double().sum(), torch.tensor(len(norms)))
+        )
+        return total / count if count else math.inf
+    return float(norms.mean()) if len(norms) else math.inf
 
 
 def _against_new(
