@@ -238,6 +238,18 @@ def test_the_first_file_as_a_full_export_changes_nothing(tmp_path: Path, caplog:
         assert (report.state, report.added, report.ended, report.retracted) == ("valid", 1, 0, 0)
 
 
+def test_a_full_export_with_facts_before_the_first_step(tmp_path: Path) -> None:
+    names = "head,rel,tail,start,end\n"
+    (tmp_path / "facts.csv").write_text(names + "a,r,b,5,8\nc,r,b,6,\n")
+    (tmp_path / "more.csv").write_text(names + "a,r,b,5,8\nc,r,b,6,\nd,r,b,,3\ne,r,b,1,2\n")
+    with LiveGraph.create(tmp_path / "graph", tmp_path / "facts.csv", "index", settings=QUICK) as graph:
+        graph.train(calibrate=False)
+        report = graph.update(full=tmp_path / "more.csv", force=True)
+        assert (report.state, report.added, report.rejected) == ("released", 2, ())
+        report = graph.update(full=tmp_path / "more.csv", dry_run=True)
+        assert (report.state, report.added, report.ended, report.retracted) == ("valid", 0, 0, 0)
+
+
 def test_training_again_includes_what_is_pending(path: Path) -> None:
     edit(path, "gate", learned=1.1)
     with LiveGraph(path) as graph:
