@@ -143,7 +143,7 @@ def _mean_norm(model: TKGModel, name: str, timeline: Timeline, time: int) -> flo
     norms = norms[: len(ids)][timeline.first_observed[ids] < time]
     if model.is_sharded:
         total, count = (
-            float(model.sum_tables({name: value})) for value in (norms.double().sum(), torch.tensor(len(norms)))
+            float(model.sum_tables({name: value})) for value in (norms.double().sum().cpu(), torch.tensor(len(norms)))
         )
         return total / count if count else math.inf
     return float(norms.mean()) if len(norms) else math.inf
