@@ -222,6 +222,20 @@ def test_full_export(path: Path, tmp_path: Path) -> None:
             graph.update([], full=tmp_path / "full.csv")
 
 
+def test_data_frames(path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    changes = pandas.DataFrame({"op": ["add"], "head": ["Zoë"], "rel": ["works in"], "tail": ["R&D"]})
+    with LiveGraph(path) as graph:
+        report = graph.update(changes)
+        assert (report.state, report.added) == ("released", 1)
+        export = pandas.DataFrame(
+            [("Zoë", "works in", "Sales", FIRST + 1, None)], columns=["head", "rel", "tail", "start", "end"]
+        )
+        report = graph.update(full=export, force=True)
+        assert (report.state, report.added, report.ended > 0) == ("released", 1, True)
+        assert [update.source for update in graph.folder.store.updates()] == ["<DataFrame>"] * 2
+
+
 def test_the_first_file_as_a_full_export_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Although it has intervals that overlap and touch, and a fact without a start, which an export of later facts has,
     too."""
