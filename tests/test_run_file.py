@@ -18,7 +18,7 @@ def test_a_resumed_run_keeps_its_beginning(tmp_path: Path) -> None:
     assert read_run_file(tmp_path) == {**first, "options": {"epochs": 3}}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "7", "[" * 99_999])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "7", '{"options": 7}', "[" * 99_999])
 def test_damaged(tmp_path: Path, text: str) -> None:
     (tmp_path / RUN_FILE).write_text(text)
     with pytest.raises(ValueError, match=r"run.json' is damaged or of another version"):

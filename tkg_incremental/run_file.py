@@ -16,7 +16,8 @@ def read_run_file(folder: Path) -> dict[str, Any]:
     """The contents; empty if there is no file, as in runs that were not begun on the command line."""
     path = folder / RUN_FILE
     try:
-        return dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))
+        state = dict(json.loads(path.read_bytes().decode("utf-8", "surrogateescape")))
+        return state | {"options": dict(state["options"])} if "options" in state else state
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, RecursionError) as error:

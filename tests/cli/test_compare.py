@@ -106,6 +106,10 @@ def test_errors(runs: dict[str, Path], tmp_path: Path, fails: Fails) -> None:
     assert "none of the folders has results" in fails(3, "compare", tmp_path)
     (tmp_path / "metrics.json").write_text('{"steps": ')
     assert "is damaged" in fails(3, "compare", tmp_path)
+    shutil.copyfile(runs["tie-0"] / "metrics.json", tmp_path / "metrics.json")
+    for text in ("{", '{"options": 7}'):
+        (tmp_path / "run.json").write_text(text)
+        assert "run.json' is damaged" in fails(3, "compare", tmp_path)
 
 
 def test_unfinished_folders_are_skipped(

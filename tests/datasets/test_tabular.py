@@ -62,6 +62,8 @@ def test_open_ends_of_postgresql(tmp_path: Path) -> None:
     assert named_rows(TabularTKG(write(tmp_path / "facts.tsv", lines))) == EXPECTED
     with pytest.raises(DataError, match=r"line 1: expected a date such as .* \(got 'infinity'\)"):
         TabularTKG(write(tmp_path / "facts.tsv", [("a", "r", "b", "infinity", "2020")]))
+    with pytest.raises(DataError, match=r"line 1: expected a date such as .* \(got '-infinity'\)"):
+        TabularTKG(write(tmp_path / "facts.tsv", [("a", "r", "b", "2020", "-infinity")]))
 
 
 def test_header_in_another_order(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from process_group import read_groups, run_groups
 SIZES = (1, 4, 2)
 #: What runs in one group; the last ones end processes.
 TASKS = (
-    "metrics,losses,runs,gradients,exchanges,look_ups,sharded,counts,saved",
+    "metrics,losses,runs,gradients,exchanges,look_ups,sharded,row_lengths,counts,saved",
     "refused",
     "silent",
     "interrupted",

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -25,7 +26,7 @@ from tkg_incremental.metrics import Evaluator
 from tkg_incremental.models import DE, HyTE, TKGModel
 from tkg_incremental.ops import ranking
 from tkg_incremental.strategies import AGEM, FT, TIE, ReplayOptions, Strategy, Supersede
-from tkg_incremental.training import BaseSettings, StepLearner, TrainerSettings
+from tkg_incremental.training import BaseSettings, StepLearner, TrainerSettings, new_entities
 
 MODELS = {"DE": DE, "HyTE": HyTE}
 QUICK: dict[str, Any] = {"device": "cpu", "callbacks": []}
@@ -260,6 +261,25 @@ def look_ups(communicator: Communicator) -> dict[str, Any]:
         "received": received[0],
         "sent": sent,
     }
+
+
+def row_lengths(communicator: Communicator) -> dict[str, Any]:
+    """Limits of the rows of new entities, measured on all earlier entities and on a sample, and the bytes sent for
+    each."""
+    timeline = graph().timeline
+    room = timeline.num_entities + 50  # a table may have more rows than there are entities
+    model = shard_entities(lambda: DE(room, timeline.num_relations, timeline.num_steps, 8), communicator)
+    found: dict[str, Any] = {}
+    for name, measured in (("all", 10_000), ("sample", 4)):
+        before = getattr(communicator, "sent", 0)
+        with mock.patch.object(new_entities, "_MEASURED", measured):
+            found[name] = [
+                new_entities._longest(model, table, timeline, time)
+                for table in model.tables("entity")
+                for time in (0, 1, 5)
+            ]
+        found[f"sent for {name}"] = getattr(communicator, "sent", 0) - before
+    return found
 
 
 def sharded(communicator: Communicator) -> dict[str, Any]:

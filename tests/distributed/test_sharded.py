@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,18 @@ def test_a_whole_run_is_that_of_whole_tables(found: Found) -> None:
         assert process["run"]["alpha"] == whole["alpha"]
         for mine, theirs in zip(whole["history"], process["run"]["history"], strict=True):
             assert theirs == pytest.approx(mine, rel=1e-9, abs=1e-12)
+
+
+def test_lengths_of_rows_are_measured_on_a_sample(found: Found) -> None:
+    groups = found("row_lengths")
+    whole = groups[1][0]
+    assert whole["all"][0] == whole["sample"][0] == math.inf
+    for group in (groups[2], groups[4]):
+        for process in group:
+            assert process["all"] == pytest.approx(whole["all"])
+            assert process["sample"] == pytest.approx(whole["sample"])
+        sent = {name: sum(process[f"sent for {name}"] for process in group) for name in ("all", "sample")}
+        assert 0 < sent["sample"] < sent["all"]
 
 
 def test_saved_by_four_loaded_by_two(found: Found) -> None:

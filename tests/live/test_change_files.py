@@ -174,6 +174,11 @@ def test_a_change_has_a_time(tmp_path: Path, at: str) -> None:
     assert [change.at for change in found] == [0]
 
 
+def test_an_end_before_all_times_is_none(tmp_path: Path) -> None:
+    found = changes_of(tmp_path, "op,head,rel,tail,at,end\nadd,a,r,b,2024-01-01,-infinity\n")
+    assert [rejection.reason[:27] for rejection in found.rejected] == ["end '-infinity' is no time "]
+
+
 def test_numbers_as_names() -> None:
     """A column of integers with gaps is one of floats."""
     pandas = pytest.importorskip("pandas")

@@ -222,6 +222,20 @@ def test_full_export(path: Path, tmp_path: Path) -> None:
             graph.update([], full=tmp_path / "full.csv")
 
 
+def test_data_frames(path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    changes = pandas.DataFrame({"op": ["add"], "head": ["Zoë"], "rel": ["works in"], "tail": ["R&D"]})
+    with LiveGraph(path) as graph:
+        report = graph.update(changes)
+        assert (report.state, report.added) == ("released", 1)
+        export = pandas.DataFrame(
+            [("Zoë", "works in", "Sales", FIRST + 1, None)], columns=["head", "rel", "tail", "start", "end"]
+        )
+        report = graph.update(full=export, force=True)
+        assert (report.state, report.added, report.ended > 0) == ("released", 1, True)
+        assert [update.source for update in graph.folder.store.updates()] == ["<DataFrame>"] * 2
+
+
 def test_the_first_file_as_a_full_export_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Although it has intervals that overlap and touch, and a fact without a start, which an export of later facts has,
     too."""
@@ -236,6 +250,18 @@ def test_the_first_file_as_a_full_export_changes_nothing(tmp_path: Path, caplog:
         assert (report.state, report.added, report.ended, report.retracted) == ("valid", 0, 0, 0)
         report = graph.update(full=tmp_path / "later.csv", dry_run=True)
         assert (report.state, report.added, report.ended, report.retracted) == ("valid", 1, 0, 0)
+
+
+def test_a_full_export_with_facts_before_the_first_step(tmp_path: Path) -> None:
+    names = "head,rel,tail,start,end\n"
+    (tmp_path / "facts.csv").write_text(names + "a,r,b,5,8\nc,r,b,6,\n")
+    (tmp_path / "more.csv").write_text(names + "a,r,b,5,8\nc,r,b,6,\nd,r,b,,3\ne,r,b,1,2\n")
+    with LiveGraph.create(tmp_path / "graph", tmp_path / "facts.csv", "index", settings=QUICK) as graph:
+        graph.train(calibrate=False)
+        report = graph.update(full=tmp_path / "more.csv", force=True)
+        assert (report.state, report.added, report.rejected) == ("released", 2, ())
+        report = graph.update(full=tmp_path / "more.csv", dry_run=True)
+        assert (report.state, report.added, report.ended, report.retracted) == ("valid", 0, 0, 0)
 
 
 def test_training_again_includes_what_is_pending(path: Path) -> None:

@@ -11,6 +11,7 @@ from graphs import import_rows, quick, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tkg_incremental.datasets.lines import DataError
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live import OPEN, FactStore, GraphFolderError, read_named_facts
 
@@ -66,6 +67,21 @@ def test_import_covers_the_same_steps(rows: list[tuple[str, str, str, int, int]]
         assert len(found) == len(set(found))
         assert set(found) == covered
         assert all(a[1] < b[0] for pairs in state_of(store).values() for a, b in itertools.pairwise(pairs))
+
+
+def test_a_fact_without_a_start_that_ended_before_the_first_step(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("head,rel,tail,start,end\na,r,b,,1995\nc,r,b,,2003\nd,r,b,2001,\n")
+    assert read_named_facts(path, "year").facts[3:].T.tolist() == [[1995, 1996], [1995, 2004], [2001, OPEN]]
+    assert read_named_facts(path, "year", first=2000).facts[3:].T.tolist() == [[1995, 1996], [2000, 2004], [2001, OPEN]]
+
+
+def test_facts_without_any_date(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("head,rel,tail,start,end\na,r,b,,\n")
+    for unit in ("auto", "year"):
+        with pytest.raises(DataError, match=r"facts\.csv: expected a fact with a start or an end"):
+            read_named_facts(path, unit)
 
 
 def test_import_merges(tmp_path: Path) -> None:

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from graphs import FACTS, small_store
+from graphs import FACTS, import_rows, small_store
 from small_live import QUICK
 
 from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.learning import former_facts, quads_to_learn, train_update
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities
+from tkg_incremental.live.quads import ChangedFacts, changed_facts, expired_facts, facts_of_entities, replay_of_entities
 from tkg_incremental.live.timelines import partial_timeline, whole_timeline
 
 CLOCK = GraphClock(1, 12, "day")
@@ -89,6 +90,17 @@ def test_facts_of_entities(store: FactStore) -> None:
     quads = named(store, facts_of_entities([bob], store, CLOCK))
     assert {quad[:3] for quad in quads} == {("Bob", "leads", "Sales")}
     assert (min(at for *_, at in quads), max(at for *_, at in quads)) == (2, 8)
+
+
+def test_facts_of_entities_before_the_year_0(tmp_path: Path) -> None:
+    with FactStore.create(tmp_path / "ancient.db", "year") as store:
+        import_rows(store, [("Ptolemy", "rules", "Egypt", -50, None), ("Caesar", "rules", "Rome", -49, -44)], clock=-40)
+        clock, everyone = GraphClock(-50, -40, "year"), range(store.num_entities)
+        found = facts_of_entities(everyone, store, clock)
+        steps = [found[found[:, 0] == store.entities.find(name), 3] for name in ("Ptolemy", "Caesar")]
+        assert [(int(each.min()), int(each.max())) for each in steps] == [(0, 10), (1, 5)]
+        drawn = torch.cat([replay_of_entities(everyone, store, clock, 2, np.random.default_rng(i)) for i in range(99)])
+        assert set(drawn[drawn[:, 0] == store.entities.find("Ptolemy"), 3].tolist()) == set(range(11))
 
 
 def test_timelines(store: FactStore) -> None:

@@ -128,6 +128,19 @@ def test_settings_that_fit_the_number_of_facts(given: dict[str, Any], facts: int
     assert (settings.hidden_channels, settings.lr, settings.update_lr) == (width, lr, 0.1)
 
 
+@pytest.mark.parametrize("line", ["", "hidden_channels = 0\n"])
+def test_a_file_without_a_width(tmp_path: Path, line: str) -> None:
+    """Earlier versions read it as 128."""
+    facts = tmp_path / "facts.csv"
+    facts.write_text("head,rel,tail,start,end\nAnn,leads,R&D,2026-01-01,\n")
+    with LiveGraph.create(tmp_path / "graph", facts, settings=LiveSettings(epochs=1)) as graph:
+        graph.train(calibrate=False)
+    edit(tmp_path / "graph", "hidden_channels = 128\n", line)
+    with LiveGraph(tmp_path / "graph") as graph:
+        assert graph.settings.hidden_channels == 128
+        assert graph.query(None, "leads", "R&D")[0].name == "Ann"
+
+
 def test_the_width_of_a_new_graph_is_written(tmp_path: Path) -> None:
     facts = tmp_path / "facts.csv"
     facts.write_text("head,rel,tail,start,end\nAnn,leads,R&D,2026-01-01,\n")

@@ -73,7 +73,10 @@ def open_groups(folders: list[Path], program: str) -> dict[str, list[Group]]:
             runs.append((folder, result, open_config(folder)))
     if not runs:
         raise BadDataError("none of the folders has results of steps to compare")
-    return group_runs(runs)
+    try:
+        return group_runs(runs)
+    except ValueError as error:  # a damaged run.json
+        raise BadDataError(str(error)) from None
 
 
 def as_json(group: Group) -> dict[str, object]:

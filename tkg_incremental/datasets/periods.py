@@ -59,7 +59,7 @@ def read_periods(table: Table, unit: str = "auto", dayfirst: bool = False, date_
 
 def is_open(text: str, is_end: bool) -> bool:
     """Whether a text stands for an open start or end."""
-    return is_no_date(text) or text.lower() == "-infinity" or (is_end and bool(_OPEN_END.fullmatch(text)))
+    return is_no_date(text) or (bool(_OPEN_END.fullmatch(text)) if is_end else text.lower() == "-infinity")
 
 
 def is_no_date(text: str) -> bool:

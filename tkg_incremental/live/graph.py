@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tkg_incremental.datasets.options import ReadOptions
+from tkg_incremental.datasets.readers import is_frame, source_name
 from tkg_incremental.live import proposals
 from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
@@ -187,7 +188,9 @@ class LiveGraph(ServedGraph):
             if not is_retry and (validation.changes or at is not None or not store.updates("pending")):
                 dates = [change.at for change in validation.changes if change.at is not None]
                 moved = [when] if at is not None or not validation.changes else []
-                store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
+                source = changes if full is None else full
+                text = str(source_name(source) if is_frame(source) else source or "")
+                store.record(validation.changes, max([last.now, *dates, *moved]), key, text[:200])
             report = learn_pending(self, force, begin)
         extra = {"rejected": rejected, "notes": tuple(notes), "new_entities": len(new), **counts}
         return UpdateReport(seconds=clock_time.perf_counter() - begin, **extra, **report)

@@ -56,15 +56,20 @@ def read_named_facts(
     source: Source, unit: str = "auto", options: ReadOptions | None = None, first: int | None = None
 ) -> NamedFacts:
     """Reads facts for a live graph from a CSV, TSV, JSON lines or Parquet file, or a data frame. The unit ``"auto"`` is
-    chosen from the dates. A fact without a start holds from ``first``, by default the first instant that occurs."""
+    chosen from the dates. A fact without a start holds from ``first``, by default the first instant that occurs; one
+    that ended before that, at its last instant alone."""
     options = options or ReadOptions()
     table = load_table(source, options.columns, options.delimiter)
     unit, reason = read_dates([table], None, unit, options, as_written=True)
     start, end = (times.numpy() for times in table.instants(unit))
     bounded = np.concatenate([start[start != START], end[end != END]])
+    if first is None:
+        if not len(bounded):
+            raise table.error(None, "expected a fact with a start or an end")
+        first = int(bounded.min())
     entities, ((head, tail),) = number_names("entity", [(table, (table.head, table.tail))])
     relations, ((rel,),) = number_names("relation", [(table, (table.rel,))])
-    valid_from = np.where(start == START, bounded.min() if first is None else first, start)
+    valid_from = np.where(start == START, np.minimum(first, end), start)
     facts = np.stack([head.numpy(), rel.numpy(), tail.numpy(), valid_from, np.where(end == END, OPEN, end + 1)])
     return NamedFacts(unit, reason, entities, relations, facts)
 

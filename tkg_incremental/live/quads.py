@@ -92,7 +92,8 @@ def _spans(entities: Iterable[int], store: FactStore, clock: GraphClock) -> Ints
     facts = store.facts_of(entities)[:, 1:]
     facts = facts[facts[:, FIRST] <= clock.now]
     facts[:, LAST] -= 1
-    facts[:, FIRST:] = np.clip(facts[:, FIRST:] - clock.origin, 0, clock.num_steps - 1)
+    # An open end minus an origin before the year 0 would be too large for an integer.
+    facts[:, FIRST:] = np.clip(facts[:, FIRST:], clock.origin, clock.now) - clock.origin
     return facts
 
 

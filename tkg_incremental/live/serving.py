@@ -68,7 +68,8 @@ class ServedGraph:
         if graph.get("unit", unit) != unit:
             raise ValueError(f"unit in [graph] must be {unit!r}, as in the fact store (got {graph['unit']!r})")
         learning = tables.get("learning"), tables.get("model_options")
-        self.settings = LiveSettings.from_tables(tables.get("model", {}), *learning)
+        # A file without a width means 128, as in earlier versions.
+        self.settings = LiveSettings.from_tables(tables.get("model", {}), *learning).sized(0)
         self.gate = GateSettings.from_table(tables.get("gate", {}))
 
     def query(
