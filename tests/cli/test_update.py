@@ -78,3 +78,15 @@ def test_a_missing_file_of_changes(graph: Path, capsys: pytest.CaptureFixture[st
     missing = graph.parent / "missing.csv"
     assert main(["update", str(graph), str(missing)]) == 3
     assert capsys.readouterr().err.endswith(f"error: '{missing}': No such file or directory\n")
+
+
+def test_dates_of_the_command_line_are_read_as_those_of_the_files(
+    graph: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = graph.parent / "undated.csv"
+    changes.write_text("op,head,rel,tail\nadd,Zoe,leads,Sales\n")
+    assert main(["update", str(graph), str(changes), "--at", "08/01/2024", "--dry-run"]) == 0
+    assert main(["query", str(graph), "Kim", "works in", "?", "--at", "06/01/2024"]) == 0
+    assert "since 2024-01-06" in capsys.readouterr().out
+    assert main(["check", str(graph), "Kim", "works in", "R&D; IT", "--at", "05/01/2024"]) == 0
+    assert "not known" in capsys.readouterr().out

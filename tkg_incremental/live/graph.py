@@ -20,7 +20,7 @@ from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.importing import import_facts, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.reading import from_tables, to_tables
+from tkg_incremental.live.reading import from_tables, to_iso, to_tables
 from tkg_incremental.live.records import GraphFolderError
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
@@ -150,9 +150,11 @@ class LiveGraph(ServedGraph):
             self.released()
             self._check_clock()
             store, last = self.folder.store, self.pending_clock
-            when = last.now + 1 if at is None else proposals.check_date(last, at, self.show)
-            given = {"add": added, "end": ended, "retract": retracted}
             read = read or from_tables(self.folder.settings)
+            when = last.now + 1
+            if at is not None:
+                when = proposals.check_date(last, to_iso(at, store.unit, read), self.show)
+            given = {"add": added, "end": ended, "retract": retracted}
             found = proposals.read_changes(store, self.clock, changes, given, full, when, read)
             # Changes without a date are the same changes whenever they are applied, as far as they still fit.
             key = (found if at is None else proposals.date_changes(found, when)).content_hash
