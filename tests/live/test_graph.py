@@ -94,6 +94,36 @@ def test_refused_changes_are_part_of_the_next_update(path: Path) -> None:
         assert not graph.folder.store.updates("pending")
 
 
+def test_pending_changes_are_mentioned(path: Path) -> None:
+    edit(path, "gate", learned=1.1)
+    with LiveGraph(path) as graph:
+        assert graph.update(**succession(1)).state == "refused"
+        for report in (graph.update(dry_run=True), graph.update()):
+            assert report.notes == ("pending changes of earlier updates, which are part of this one: 2",)
+        assert graph.update(**succession(1)).notes == ("new entities: leader 1",)  # the same ones, and no earlier ones
+
+
+def test_new_relations_are_mentioned(path: Path) -> None:
+    added = [("person 1", f"typing error {number}", "R&D") for number in range(7)]
+    with LiveGraph(path) as graph:
+        (note,) = graph.update(added=added, dry_run=True).notes
+        assert note.startswith("new relations: typing error 0, typing error 1, ")
+        assert note.endswith("typing error 4, …")
+        assert not graph.update(added=[("person 1", "leads", "Sales")], dry_run=True).notes
+
+
+def test_dates_that_may_be_typing_errors_are_mentioned(path: Path) -> None:
+    early = ("person 1", "leads", "Legal", 79), ("person 2", "leads", "Legal", 80)
+    late = ("person 3", "leads", "R&D", FIRST + 9), ("person 3", "leads", "Sales", FIRST + 1)
+    with LiveGraph(path) as graph:
+        notes = graph.update(added=[*early, *late], at=FIRST + 1, dry_run=True).notes
+        assert notes == (
+            "changes dated before the first step, 80, which count from it: 1",
+            f"changes dated after {FIRST + 1}, which move the last step to {FIRST + 9}: 1",
+        )
+        assert not graph.update(added=late, dry_run=True).notes  # they say themselves what the last step is
+
+
 def test_rollback_discards_what_is_pending(path: Path) -> None:
     edit(path, "gate", learned=1.1)
     with LiveGraph(path) as graph:

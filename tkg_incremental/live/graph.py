@@ -27,9 +27,6 @@ from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.updating import learn_pending
 
-# New entities that the report of an update names.
-_SHOWN = 5
-
 
 class LiveGraph(ServedGraph):
     """A graph folder that is opened for questions and updates. Use as a context manager, or call :meth:`close`.
@@ -172,14 +169,18 @@ class LiveGraph(ServedGraph):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
-            size = self.folder.releases.manifest(self.released()).vocabulary.get("entities", 0)
-            new, notes = proposals.new_entities(store, validation.changes, size), list(validation.notes)
-            if new:
-                notes.append(f"new entities: {', '.join(new[:_SHOWN])}{', …' if len(new) > _SHOWN else ''}")
+            sizes = self.folder.releases.manifest(self.released()).vocabulary
+            names = proposals.new_names(store, validation.changes, sizes)
+            given_at = None if at is None else when
+            remarks = proposals.describe_changes(names, validation.changes, self.clock, given_at, self.show)
+            notes = [*validation.notes, *remarks]
+            earlier = [update.id for update in store.updates("pending") if seen is None or update.id != seen.id]
+            if earlier:
+                number = sum(len(store.changes(update)) for update in earlier)
+                notes.append(f"pending changes of earlier updates, which are part of this one: {number}")
+            about: dict[str, Any] = {"rejected": rejected, "new_entities": len(names["entities"]), **counts}
             if dry_run:
-                return UpdateReport(
-                    "valid", self.current, rejected=rejected, new_entities=len(new), notes=tuple(notes), **counts
-                )
+                return UpdateReport("valid", self.current, notes=tuple(notes), **about)
             is_empty = not validation.changes and not store.updates("pending")
             if is_empty and when <= last.now:
                 notes.append(f"no changes, and the last step is {self.show(last.now)} already")
@@ -191,8 +192,7 @@ class LiveGraph(ServedGraph):
                 moved = [when] if at is not None or not validation.changes else []
                 store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
             report = learn_pending(self, force, begin)
-        extra = {"rejected": rejected, "notes": tuple(notes), "new_entities": len(new), **counts}
-        return UpdateReport(seconds=clock_time.perf_counter() - begin, **extra, **report)
+        return UpdateReport(seconds=clock_time.perf_counter() - begin, notes=tuple(notes), **about, **report)
 
     def rollback(self, number: int) -> None:
         """Makes a release that is still on disk answer again, see ``[releases]`` in ``graph.toml``. Pending changes are
