@@ -27,6 +27,16 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "graph"
 
 
+def test_planned_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Callable[..., str]) -> None:
+    facts = tmp_path / "facts.csv"
+    facts.write_text("head,rel,tail,start,end\nACME,supplies,Oslo,2026-01-05,2027-12-31\n")
+    create = ["create", str(tmp_path / "graph"), "--facts", str(facts), "--no-train"]
+    assert main([*create, "--at", "2026-01-07"]) == 0
+    assert capsys.readouterr().err.endswith("; the last step is 2026-01-07\n")
+    run = ["create", str(tmp_path / "other"), "--from-run", str(tmp_path)]
+    assert "--at goes with --facts" in fails(2, *run, "--at", "2026-01-07")
+
+
 def test_a_full_export_is_read_as_the_first_one(
     graph: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
+from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.graph_toml import read_settings, write_settings
 from tkg_incremental.live.live_settings import LiveSettings
@@ -388,3 +389,28 @@ def test_a_graph_with_more_facts_than_an_update_visits(path: Path) -> None:
         erased = load_model(graph).tables()["entity_vectors"]
         moved = (erased != after).any(1).nonzero().flatten().tolist()
         assert set(graph.folder.store.entities.of(moved)) == {"R&D", None}
+
+
+def test_planned_ends(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.csv"
+    rows = "Ann,leads,R&D,5.1.2026,\nACME,supplies,Oslo,5.1.2026,31.12.2027\nBolt,supplies,Rome,6.1.2026,8.1.2026\n"
+    facts.write_text("head,rel,tail,start,end\n" + rows)
+    read = ReadOptions(dayfirst=True)
+    for wrong in ("5.1.2026", "1.1.2126"):
+        with pytest.raises(ValueError, match="at must be in 2026-01-06, the last beginning of a fact, … 2028-10-02"):
+            LiveGraph.create(tmp_path / "graph", facts, "day", read, QUICK, at=wrong)
+    assert not (tmp_path / "graph").exists()
+    with LiveGraph.create(tmp_path / "graph", facts, "day", read, QUICK, at="07.01.2026") as graph:
+        graph.train()
+        assert graph.show(graph.clock.now) == "2026-01-07"
+        assert graph.query(None, "supplies", "Rome", k=1)[0].known == ("2026-01-06", None)
+        graph.update(at="08.01.2026", force=True)
+        assert graph.query(None, "supplies", "Rome", k=1)[0].known == ("2026-01-06", None)
+        graph.update(force=True)
+        assert graph.check("Bolt", "supplies", "Rome").ended == "2026-01-09"
+        assert graph.check("ACME", "supplies", "Oslo").known == ("2026-01-05", None)
+
+
+def test_a_folder_that_is_not_free_is_refused_before_the_facts_are_read(path: Path) -> None:
+    with pytest.raises(GraphFolderError, match="must be empty or missing; it is a live graph"):
+        LiveGraph.create(path, "missing.csv")

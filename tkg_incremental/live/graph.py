@@ -15,10 +15,10 @@ from tkg_incremental.live import proposals
 from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.first_training import train_first
-from tkg_incremental.live.folder import GraphFolder
+from tkg_incremental.live.folder import GraphFolder, check_free
 from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.importing import import_facts, read_named_facts
+from tkg_incremental.live.importing import import_facts, last_step, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.reading import from_tables, to_iso, to_tables
 from tkg_incremental.live.records import GraphFolderError
@@ -53,6 +53,7 @@ class LiveGraph(ServedGraph):
         settings: LiveSettings | None = None,
         gate: GateSettings | None = None,
         aliases: Mapping[str, str] | None = None,
+        at: Any = None,
     ) -> LiveGraph:
         """Creates a graph folder and imports facts. :meth:`train` then makes release 0.
 
@@ -64,8 +65,12 @@ class LiveGraph(ServedGraph):
             settings: The model and how it learns.
             gate: What an update must reach.
             aliases: Further names of entities, such as ``{"USA": "United States"}``.
+            at: The last step, for facts with planned ends: facts hold until updates reach their ends. By default the
+                last date that occurs.
         """
+        check_free(path)
         found = read_named_facts(facts, unit, read)
+        clock = None if at is None else last_step(found, to_iso(at, found.unit, read or ReadOptions()))
         about = {
             "graph": {"first": int(found.facts[3].min()), "unit_reason": found.unit_reason},
             **(settings or LiveSettings()).sized(found.facts.shape[1]).to_tables(),
@@ -75,7 +80,7 @@ class LiveGraph(ServedGraph):
         folder = GraphFolder.create(path, found.unit, about)
         try:
             with folder:
-                import_facts(folder.store, found)
+                import_facts(folder.store, found, clock)
                 folder.store.entities.add_aliases(aliases or {})
         except BaseException:
             shutil.rmtree(folder.path)  # so that the next try finds no half of a graph

@@ -9,7 +9,7 @@ from typing import Any
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live.changes import ChangeSet, reject
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.importing import read_named_facts
+from tkg_incremental.live.importing import LEAP, read_named_facts
 from tkg_incremental.live.reading import date_parser
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.store import FactStore
@@ -22,8 +22,6 @@ _ARGUMENTS = {"add": "added", "end": "ended", "retract": "retracted"}
 UNDATED = -(2**61)
 # New names that the report of an update lists.
 _SHOWN = 5
-# A change may move the clock by this number of steps, or by as many as the graph has. A wrong century may not.
-_LEAP = 1000
 
 
 def read_changes(
@@ -145,7 +143,7 @@ def validate_changes(
 
 
 def _limit(clock: GraphClock, now: int) -> int:
-    return now + max(_LEAP, clock.num_steps)
+    return now + max(LEAP, clock.num_steps)
 
 
 def count_changes(changes: Iterable[Change]) -> dict[str, Any]:
