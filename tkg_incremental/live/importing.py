@@ -74,7 +74,7 @@ def read_named_facts(
 
 
 def last_step(named: NamedFacts, at: Any) -> int:
-    """The instant of a date that is to be the last step. No fact may begin after it, and it may not be far after them."""
+    """The instant of a date that is to be the last step. It is not before a beginning, nor far after all of them."""
     begin, first = int(named.facts[3].max()), int(named.facts[3].min())
     last = begin + max(LEAP, begin - first)
     instant = parse_instant(at, named.unit)
