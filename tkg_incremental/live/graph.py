@@ -179,10 +179,9 @@ class LiveGraph(ServedGraph):
             given_at = None if at is None else when
             remarks = proposals.describe_changes(names, validation.changes, self.clock, given_at, self.show)
             notes = [*validation.notes, *remarks]
-            earlier = [update.id for update in store.updates("pending") if seen is None or update.id != seen.id]
-            if earlier:
-                number = sum(len(store.changes(update)) for update in earlier)
-                notes.append(f"pending changes of earlier updates, which are part of this one: {number}")
+            earlier = [update for update in store.updates("pending") if seen is None or update.id != seen.id]
+            if pending := sum(update.num_changes for update in earlier):
+                notes.append(f"pending changes of earlier updates, which are part of this one: {pending}")
             about: dict[str, Any] = {"rejected": rejected, "new_entities": len(names["entities"]), **counts}
             if dry_run:
                 return UpdateReport("valid", self.current, notes=tuple(notes), **about)
