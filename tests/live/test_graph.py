@@ -125,6 +125,22 @@ def test_dates_that_may_be_typing_errors_are_mentioned(path: Path) -> None:
         assert not graph.update(added=late, dry_run=True).notes  # they say themselves what the last step is
 
 
+def test_data_frames_are_applied_as_files(path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = ["op", "head", "rel", "tail", "at"]
+    changes = pandas.DataFrame([("add", "Zoë", "works in", "R&D", FIRST + 1)], columns=columns)
+    with LiveGraph(path) as graph:
+        assert graph.update(changes).state == "released"
+        assert graph.check("Zoë", "works in", "R&D").known == (str(FIRST + 1), None)
+        assert graph.update(changes).state == "unchanged"
+        assert graph.update([("add", "Yan", "works in", "R&D", FIRST + 2)]).state == "released"
+        rows = [("Zoë", "works in", "Sales", FIRST + 3)]
+        export = pandas.DataFrame(rows, columns=["head", "rel", "tail", "start"])
+        assert graph.update(full=export, at=FIRST + 3, force=True).state == "released"
+        assert graph.query("Zoë", "works in", None)[0].known == (str(FIRST + 3), None)
+        assert [update.source for update in graph.folder.store.updates()] == [""] * 3  # the names of files alone
+
+
 def test_rollback_discards_what_is_pending(path: Path) -> None:
     edit(path, "gate", learned=1.1)
     with LiveGraph(path) as graph:

@@ -194,7 +194,9 @@ class LiveGraph(ServedGraph):
             if not is_retry and (validation.changes or at is not None or not store.updates("pending")):
                 dates = [change.at for change in validation.changes if change.at is not None]
                 moved = [when] if at is not None or not validation.changes else []
-                store.record(validation.changes, max([last.now, *dates, *moved]), key, str(changes or full or "")[:200])
+                given_as = full if changes is None else changes
+                file = os.fspath(given_as)[:200] if isinstance(given_as, (str, os.PathLike)) else ""
+                store.record(validation.changes, max([last.now, *dates, *moved]), key, file)
             report = learn_pending(self, force, begin)
         return UpdateReport(seconds=clock_time.perf_counter() - begin, notes=tuple(notes), **about, **report)
 
