@@ -422,7 +422,8 @@ def test_planned_ends(tmp_path: Path) -> None:
         assert graph.query(None, "supplies", "Rome", k=1)[0].known == ("2026-01-06", None)
         graph.update(at="08.01.2026", force=True)
         assert graph.query(None, "supplies", "Rome", k=1)[0].known == ("2026-01-06", "2026-01-08")
-        graph.update(force=True)
+        graph.update(added=[("Ann", "leads", "Sales", "9.1.2026")], force=True)
+        assert graph.check("Ann", "leads", "Sales").known == ("2026-01-09", None)
         assert graph.check("Bolt", "supplies", "Rome").ended == "2026-01-09"
         assert graph.check("ACME", "supplies", "Oslo").known == ("2026-01-05", None)
 

@@ -10,7 +10,7 @@ from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live.changes import ChangeSet, reject
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.importing import LEAP, read_named_facts
-from tkg_incremental.live.reading import date_parser
+from tkg_incremental.live.reading import date_parser, to_iso
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.store import FactStore
 
@@ -62,7 +62,8 @@ def read_changes(
                     f"{_ARGUMENTS[op]} must be a list of (head, rel, tail) or (…, at) (got {fact!r} in it)"
                 )
             head, rel, tail, *own = fact
-            instant = clock.instant(own[0]) if own else None if op == "retract" else UNDATED
+            date = to_iso(own[0], clock.unit, read) if own else None
+            instant = clock.instant(date) if own else None if op == "retract" else UNDATED
             found.append(Change(op, head, rel, tail, instant, line=line))
     return ChangeSet(found)
 
