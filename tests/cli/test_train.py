@@ -70,6 +70,12 @@ def test_earlier_run_is_kept_unless_told_otherwise(quick: list[str], tmp_path: P
     assert "not allowed with" in fails(2, *quick, "--run-dir", run_dir, "--overwrite", "--resume")
 
 
+def test_the_folder_of_a_live_graph_gets_no_run(quick: list[str], tmp_path: Path, fails: Fails) -> None:
+    (tmp_path / "graph.toml").touch()
+    assert "is a live graph; train needs a folder of its own" in fails(3, *quick, "--run-dir", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.toml"]
+
+
 def test_resume_needs_no_other_flag_and_takes_none_that_differs(
     quick: list[str], tmp_path: Path, fails: Fails, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,16 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "graph"
 
 
+def test_planned_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: Callable[..., str]) -> None:
+    facts = tmp_path / "facts.csv"
+    facts.write_text("head,rel,tail,start,end\nACME,supplies,Oslo,2026-01-05,2027-12-31\n")
+    create = ["create", str(tmp_path / "graph"), "--facts", str(facts), "--no-train"]
+    assert main([*create, "--at", "2026-01-07"]) == 0
+    assert capsys.readouterr().err.endswith("; the last step is 2026-01-07\n")
+    run = ["create", str(tmp_path / "other"), "--from-run", str(tmp_path)]
+    assert "--at goes with --facts" in fails(2, *run, "--at", "2026-01-07")
+
+
 def test_a_full_export_is_read_as_the_first_one(
     graph: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -78,3 +88,15 @@ def test_a_missing_file_of_changes(graph: Path, capsys: pytest.CaptureFixture[st
     missing = graph.parent / "missing.csv"
     assert main(["update", str(graph), str(missing)]) == 3
     assert capsys.readouterr().err.endswith(f"error: '{missing}': No such file or directory\n")
+
+
+def test_dates_of_the_command_line_are_read_as_those_of_the_files(
+    graph: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = graph.parent / "undated.csv"
+    changes.write_text("op,head,rel,tail\nadd,Zoe,leads,Sales\n")
+    assert main(["update", str(graph), str(changes), "--at", "08/01/2024", "--dry-run"]) == 0
+    assert main(["query", str(graph), "Kim", "works in", "?", "--at", "06/01/2024"]) == 0
+    assert "since 2024-01-06" in capsys.readouterr().out
+    assert main(["check", str(graph), "Kim", "works in", "R&D; IT", "--at", "05/01/2024"]) == 0
+    assert "not known" in capsys.readouterr().out

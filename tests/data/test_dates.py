@@ -64,7 +64,7 @@ def test_dates_with_a_format() -> None:
     ("text", "options", "message"),
     [
         ("03/04/2024", {}, "(got '03/04/2024'); in a file, dayfirst=True or date_format='%m/%d/%Y' tell"),
-        ("25/12/2024", {}, "(got '25/12/2024'); in a file, dayfirst=True or date_format='%m/%d/%Y' tell"),
+        ("25/12/2024", {}, "(got '25/12/2024'); in a file, dayfirst=True reads it, on the command line --dayfirst"),
         ("12/25/2024", {"dayfirst": True}, "expected a date that exists (got '12/25/2024'"),
         ("5 Jan 2024", {}, "expected a date YYYY-MM-DD (got '5 Jan 2024')"),
         ("2024-01-05", {"date_format": "%d %b %Y"}, "expected a date of the format '%d %b %Y' (got '2024-01-05')"),

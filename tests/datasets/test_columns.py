@@ -63,6 +63,7 @@ def test_columns_by_name_and_position() -> None:
         ("head rel tail change time", {"time": "time"}, "the column 'change' holds changes"),
         ("head rel tail time", {"head": "Employee"}, "expected a column 'Employee' for head"),
         ("a b 1", None, "expected the 4 columns head, rel, tail, time"),
+        ("Nr Wer Beziehung Was Ab Bis", None, "on the command line --columns head=…"),
     ],
 )
 def test_headers_that_do_not_fit(header: str, columns: dict[str, str] | None, message: str) -> None:

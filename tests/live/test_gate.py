@@ -61,6 +61,11 @@ def test_verdict(change: dict[str, float], reason: str | None) -> None:
     assert verdict.reasons == (() if reason is None else (reason,))
 
 
+def test_thresholds_are_not_rounded() -> None:
+    verdict = judge(GOOD, GateSettings(drift=0.999))
+    assert verdict.reasons == ("nearest neighbours overlap by 90.0% (expected at least 99.9%)",)
+
+
 def test_settings() -> None:
     assert GateSettings.from_table({"learned": 0.5}) == GateSettings(learned=0.5)
     with pytest.raises(ValueError, match="has no option 'learnd'"):

@@ -10,6 +10,7 @@ import pytest
 from small_live import FIRST, QUICK, succession
 
 from tkg_incremental import LiveGraph
+from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live import GraphFolderError
 from tkg_incremental.live.graph_toml import read_settings, write_settings
 from tkg_incremental.live.live_settings import LiveSettings
@@ -92,6 +93,52 @@ def test_refused_changes_are_part_of_the_next_update(path: Path) -> None:
         assert graph.query(None, "leads", "R&D")[0].name == "leader 2"
         assert graph.query(None, "leads", "R&D", at=FIRST + 1)[0].name == "leader 1"
         assert not graph.folder.store.updates("pending")
+
+
+def test_pending_changes_are_mentioned(path: Path) -> None:
+    edit(path, "gate", learned=1.1)
+    with LiveGraph(path) as graph:
+        assert graph.update(**succession(1)).state == "refused"
+        for report in (graph.update(dry_run=True), graph.update()):
+            assert report.notes == ("pending changes of earlier updates, which are part of this one: 2",)
+        assert graph.update(**succession(1)).notes == ("new entities: leader 1",)  # the same ones, and no earlier ones
+
+
+def test_new_relations_are_mentioned(path: Path) -> None:
+    added = [("person 1", f"typing error {number}", "R&D") for number in range(7)]
+    with LiveGraph(path) as graph:
+        (note,) = graph.update(added=added, dry_run=True).notes
+        assert note.startswith("new relations: typing error 0, typing error 1, ")
+        assert note.endswith("typing error 4, …")
+        assert not graph.update(added=[("person 1", "leads", "Sales")], dry_run=True).notes
+
+
+def test_dates_that_may_be_typing_errors_are_mentioned(path: Path) -> None:
+    early = ("person 1", "leads", "Legal", 79), ("person 2", "leads", "Legal", 80)
+    late = ("person 3", "leads", "R&D", FIRST + 9), ("person 3", "leads", "Sales", FIRST + 1)
+    with LiveGraph(path) as graph:
+        notes = graph.update(added=[*early, *late], at=FIRST + 1, dry_run=True).notes
+        assert notes == (
+            "changes dated before the first step, 80, which count from it: 1",
+            f"changes dated after {FIRST + 1}, which move the last step to {FIRST + 9}: 1",
+        )
+        assert not graph.update(added=late, dry_run=True).notes  # they say themselves what the last step is
+
+
+def test_data_frames_are_applied_as_files(path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = ["op", "head", "rel", "tail", "at"]
+    changes = pandas.DataFrame([("add", "Zoë", "works in", "R&D", FIRST + 1)], columns=columns)
+    with LiveGraph(path) as graph:
+        assert graph.update(changes).state == "released"
+        assert graph.check("Zoë", "works in", "R&D").known == (str(FIRST + 1), None)
+        assert graph.update(changes).state == "unchanged"
+        assert graph.update([("add", "Yan", "works in", "R&D", FIRST + 2)]).state == "released"
+        rows = [("Zoë", "works in", "Sales", FIRST + 3)]
+        export = pandas.DataFrame(rows, columns=["head", "rel", "tail", "start"])
+        assert graph.update(full=export, at=FIRST + 3, force=True).state == "released"
+        assert graph.query("Zoë", "works in", None)[0].known == (str(FIRST + 3), None)
+        assert [update.source for update in graph.folder.store.updates()] == ["<DataFrame>", "", "<DataFrame>"]
 
 
 def test_rollback_discards_what_is_pending(path: Path) -> None:
@@ -220,20 +267,6 @@ def test_full_export(path: Path, tmp_path: Path) -> None:
         assert (report.state, report.added, report.ended) == ("released", 0, 0)  # the clock moves
         with pytest.raises(ValueError, match="only one of"):
             graph.update([], full=tmp_path / "full.csv")
-
-
-def test_data_frames(path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    changes = pandas.DataFrame({"op": ["add"], "head": ["Zoë"], "rel": ["works in"], "tail": ["R&D"]})
-    with LiveGraph(path) as graph:
-        report = graph.update(changes)
-        assert (report.state, report.added) == ("released", 1)
-        export = pandas.DataFrame(
-            [("Zoë", "works in", "Sales", FIRST + 1, None)], columns=["head", "rel", "tail", "start", "end"]
-        )
-        report = graph.update(full=export, force=True)
-        assert (report.state, report.added, report.ended > 0) == ("released", 1, True)
-        assert [update.source for update in graph.folder.store.updates()] == ["<DataFrame>"] * 2
 
 
 def test_the_first_file_as_a_full_export_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -384,3 +417,29 @@ def test_a_graph_with_more_facts_than_an_update_visits(path: Path) -> None:
         erased = load_model(graph).tables()["entity_vectors"]
         moved = (erased != after).any(1).nonzero().flatten().tolist()
         assert set(graph.folder.store.entities.of(moved)) == {"R&D", None}
+
+
+def test_planned_ends(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.csv"
+    rows = "Ann,leads,R&D,5.1.2026,\nACME,supplies,Oslo,5.1.2026,31.12.2027\nBolt,supplies,Rome,6.1.2026,8.1.2026\n"
+    facts.write_text("head,rel,tail,start,end\n" + rows)
+    read = ReadOptions(dayfirst=True)
+    for wrong in ("5.1.2026", "1.1.2126"):
+        with pytest.raises(ValueError, match="at must be in 2026-01-06, the last beginning of a fact, … 2028-10-02"):
+            LiveGraph.create(tmp_path / "graph", facts, "day", read, QUICK, at=wrong)
+    assert not (tmp_path / "graph").exists()
+    with LiveGraph.create(tmp_path / "graph", facts, "day", read, QUICK, at="07.01.2026") as graph:
+        graph.train()
+        assert graph.show(graph.clock.now) == "2026-01-07"
+        assert graph.query(None, "supplies", "Rome", k=1)[0].known == ("2026-01-06", None)
+        graph.update(at="08.01.2026", force=True)
+        assert graph.query(None, "supplies", "Rome", k=1)[0].known == ("2026-01-06", "2026-01-08")
+        graph.update(added=[("Ann", "leads", "Sales", "9.1.2026")], force=True)
+        assert graph.check("Ann", "leads", "Sales").known == ("2026-01-09", None)
+        assert graph.check("Bolt", "supplies", "Rome").ended == "2026-01-09"
+        assert graph.check("ACME", "supplies", "Oslo").known == ("2026-01-05", None)
+
+
+def test_a_folder_that_is_not_free_is_refused_before_the_facts_are_read(path: Path) -> None:
+    with pytest.raises(GraphFolderError, match="must be empty or missing; it is a live graph"):
+        LiveGraph.create(path, "missing.csv")

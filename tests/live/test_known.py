@@ -35,6 +35,15 @@ def test_intervals_in_steps(store: FactStore) -> None:
     assert facts.intervals(ann, works, research) == [Interval(0, 2), Interval(5, None)]
 
 
+def test_an_end_with_the_last_step_is_known(store: FactStore) -> None:
+    ann, research = ids(store, "Ann", "R&D")
+    works = store.relations.find("works in")
+    assert works is not None
+    for last, end in ((2, None), (3, 2), (4, 2)):  # a later one is not yet
+        facts = StoreFacts(store, GraphClock(1, last, "day"))
+        assert facts.intervals(ann, works, research)[0] == Interval(0, end)
+
+
 def test_known_answers(store: FactStore) -> None:
     facts, works = StoreFacts(store, CLOCK), store.relations.find("works in")
     ann, cid, research = ids(store, "Ann", "Cid", "R&D")

@@ -6,7 +6,7 @@ import pytest
 
 from tkg_incremental.data.dates import parse_instant
 from tkg_incremental.datasets.options import ReadOptions
-from tkg_incremental.live.reading import date_parser, from_tables, to_tables
+from tkg_incremental.live.reading import date_parser, from_tables, to_iso, to_tables
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,15 @@ def test_names_of_a_file_without_header_become_positions() -> None:
 def test_tables_that_cannot_be_used(tables: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         from_tables(tables)
+
+
+def test_dates_of_questions_are_read_as_those_of_the_files() -> None:
+    assert to_iso("03/04/2024", "day", ReadOptions(dayfirst=True)) == "2024-04-03"
+    assert to_iso("4.3.24", "month", ReadOptions(date_format="%d.%m.%y")) == "2024-03"
+    for same in ("2024-04-03", "2024-04", "soon", "31/31/2024", 3):  # coarse dates stay coarse, for the note on them
+        assert to_iso(same, "day", ReadOptions(dayfirst=True)) == same
+        assert to_iso(same, "day", ReadOptions(date_format="%d.%m.%Y")) == same
+    assert to_iso("03/04/2024", "day", ReadOptions()) == "03/04/2024"
 
 
 def test_dates_of_changes() -> None:

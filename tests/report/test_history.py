@@ -9,10 +9,20 @@ from pathlib import Path
 import pytest
 
 from tkg_incremental.cli import main
-from tkg_incremental.report.history import FIGURES, write_history
+from tkg_incremental.live.records import Change
+from tkg_incremental.report.history import FIGURES, SHOWN, some_changes, write_history
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "live"))
 from small_live import make, succession
+
+
+def test_changes_of_each_kind_are_listed() -> None:
+    ended = [Change("end", f"person {number}", "leads", "R&D", 1) for number in range(30)]
+    added = [Change("add", f"person {number}", "leads", "R&D", 1) for number in range(3)]
+    assert some_changes(ended + added) == ended[: SHOWN - 3] + added
+    assert some_changes(ended[:5] + added * 5) == ended[:5] + (added * 5)[: SHOWN - 5]
+    assert some_changes(added) == added
+    assert some_changes(ended) == ended[:SHOWN]
 
 
 def test_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

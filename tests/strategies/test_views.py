@@ -23,6 +23,7 @@ def select(view: View, timeline: Timeline, step: int) -> list[Row]:
 
 
 def test_repr() -> None:
+    assert str(View()) == "View()"
     assert str(Added()) == "Added(repeats=1)"
     assert str(Given(to_tensor([(0, 0, 1, 0)]))) == "Given(1 quads)"
     assert str(Deleted(window=3)) == "Deleted(window=3, limit=10000, unreplaced=False)"

@@ -43,6 +43,7 @@ def add_parser(commands: Commands) -> None:
     for name in ("unit", *READING):
         add_option(facts, name)
     facts.argument_default = argparse.SUPPRESS
+    facts.add_argument("--at", metavar="DATE", help="the last step, if later ends are planned (the last date of FILE)")
     facts.add_argument("--model", dest="name", metavar="NAME", help="the model (TNTComplEx)")
     facts.add_argument(
         "--hidden-channels", type=positive, metavar="N", help="width of its vectors (128; more than 3,000 facts: 256)"
@@ -62,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         except ValueError as error:
             shutil.rmtree(args.graph)  # so that the next try finds no half of a graph
             raise BadDataError(f"{args.aliases}: {error}") from error
-        print(f"unit of time: {store.unit} ({graph.folder.settings['graph']['unit_reason']})", file=sys.stderr)
+        reason, last = graph.folder.settings["graph"]["unit_reason"], graph.show(graph.clock.now)
+        print(f"unit of time: {store.unit} ({reason}); the last step is {last}", file=sys.stderr)
         if not (hasattr(args, "no_train") or args.from_run):
             return print_report(graph.train(), args.json)
         about = {"facts": store.num_facts, "entities": store.num_entities, "relations": store.num_relations}
@@ -85,7 +87,9 @@ def graph_of_facts(args: argparse.Namespace) -> LiveGraph:
     try:
         settings = LiveSettings.from_tables({name: value for name, value in vars(args).items() if name in SETTINGS})
         settings.check()
-        return LiveGraph.create(args.graph, args.facts, options.unit, options.read_options(), settings)
+        return LiveGraph.create(
+            args.graph, args.facts, options.unit, options.read_options(), settings, at=getattr(args, "at", None)
+        )
     except ValueError as error:
         raise BadDataError(str(error)) from error
 
@@ -93,7 +97,7 @@ def graph_of_facts(args: argparse.Namespace) -> LiveGraph:
 def graph_of_run(args: argparse.Namespace) -> LiveGraph:
     from tkg_incremental.live.graph import LiveGraph
 
-    for name in ("unit", *READING, *SETTINGS, "no_train"):
+    for name in ("unit", *READING, *SETTINGS, "at", "no_train"):
         if hasattr(args, name):
             flag = "model" if name == "name" else name.replace("_", "-")
             raise UsageError(f"--{flag} goes with --facts; a run has its own")

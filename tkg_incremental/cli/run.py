@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from tkg_incremental.cli.errors import UsageError
+from tkg_incremental.cli.graph_io import is_graph
 from tkg_incremental.cli.options import RunOptions
 from tkg_incremental.cli.outcome import print_dataset
 from tkg_incremental.communicator import LOCAL, Communicator
@@ -59,6 +60,8 @@ def train(
     keep_freed_memory()
     run_dir = Path(run_dir)
     with communicator.first() as is_first:
+        if is_first and is_graph(run_dir):
+            raise RunFolderError(f"'{run_dir}' is a live graph; train needs a folder of its own")
         if is_first and holds_run(run_dir) and not (resume or overwrite):
             raise RunFolderError(f"'{run_dir}' holds an earlier run: --resume continues it, --overwrite replaces it")
     dataset = open_dataset(options)  # the first process builds it, under a lock

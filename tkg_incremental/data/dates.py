@@ -166,10 +166,10 @@ def _read_partial(text: str) -> Period | None:
     if match := _DAY_OR_MONTH_FIRST.fullmatch(text):
         sign = match.group(2)
         form = f"%m{sign}%d{sign}%Y"
-        raise ValueError(
-            f"expected a date YYYY-MM-DD (got {text!r}); in a file, dayfirst=True or date_format={form!r} tell the "
-            "order, on the command line --dayfirst or --date-format"
-        )
+        hint = f"dayfirst=True or date_format={form!r} tell the order, on the command line --dayfirst or --date-format"
+        if int(match.group(1)) > 12:
+            hint = "dayfirst=True reads it, on the command line --dayfirst"
+        raise ValueError(f"expected a date YYYY-MM-DD (got {text!r}); in a file, {hint}")
     for pattern, form in ((_COMPACT, "%Y%m%d"), (_MILLISECONDS, "unix_ms")):
         if pattern.fullmatch(text):
             raise ValueError(

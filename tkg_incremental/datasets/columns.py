@@ -64,7 +64,8 @@ def find_columns(
     else:
         known = {len(roles): roles for roles in (POINT, INTERVAL)}
         if len(fields) not in known:
-            raise DataError(path, line, f"{_EXPECTED} (got {short(' | '.join(fields))!r})")
+            remedy = "Other names are given with columns={'head': …}, on the command line --columns head=…"
+            raise DataError(path, line, f"{_EXPECTED}. {remedy} (got {short(' | '.join(fields))!r})")
         places, has_header = {role: place for place, role in enumerate(known[len(fields)])}, False
     if not is_complete(places):
         raise _incomplete(path, line, fields, places)

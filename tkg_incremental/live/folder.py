@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def check_free(path: str | os.PathLike[str]) -> None:
+    """An error if a folder is neither empty nor missing."""
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        hint = "; it is a live graph: update it, or remove it first" if (path / "graph.toml").is_file() else ""
+        raise GraphFolderError(f"'{path}' must be empty or missing{hint}")
+
+
 class GraphFolder:
     """``graph.toml``, ``facts.db``, ``releases/`` and ``current`` in one folder.
 
@@ -69,9 +77,7 @@ class GraphFolder:
         """Creates the folder of a graph without facts, which must be empty or missing, and opens it for writing.
         ``settings`` are tables of ``graph.toml``."""
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            hint = "; it is a live graph: update it, or remove it first" if (path / "graph.toml").is_file() else ""
-            raise GraphFolderError(f"'{path}' must be empty or missing{hint}")
+        check_free(path)
         (path / "releases").mkdir(parents=True)
         FactStore.create(path / "facts.db", unit).close()
         tables = dict(settings or {})

@@ -79,16 +79,22 @@ def judge(report: GateReport, settings: GateSettings) -> GateReport:
     if not report.finite:
         reasons.append("some parameters are not finite")
     if report.learned < settings.learned:
-        reasons.append(f"learned {report.learned:.1%} of the added facts (expected at least {settings.learned:.0%})")
+        reasons.append(f"learned {report.learned:.1%} of the added facts (expected at least {_text(settings.learned)})")
     if report.kept < report.kept_before - settings.kept:
         reasons.append(
-            f"kept {report.kept:.1%} of older facts, {report.kept_before:.1%} before (at most {settings.kept:.0%} less)"
+            f"kept {report.kept:.1%} of older facts, {report.kept_before:.1%} before (at most {_text(settings.kept)} "
+            "less)"
         )
     if report.outranked < settings.outranked:
-        reasons.append(f"outranked {report.outranked:.1%} of the ended facts (expected {settings.outranked:.0%})")
+        reasons.append(f"outranked {report.outranked:.1%} of the ended facts (expected {_text(settings.outranked)})")
     if report.drift < settings.drift:
-        reasons.append(f"nearest neighbours overlap by {report.drift:.1%} (expected at least {settings.drift:.0%})")
+        reasons.append(f"nearest neighbours overlap by {report.drift:.1%} (expected at least {_text(settings.drift)})")
     return replace(report, reasons=tuple(reasons))
+
+
+def _text(threshold: float) -> str:
+    """A threshold as it was set: 0.999 is not 100%."""
+    return f"{100 * threshold:g}%"
 
 
 @torch.no_grad()

@@ -16,20 +16,17 @@ from tkg_incremental.live import proposals
 from tkg_incremental.live.changes import ChangeSet
 from tkg_incremental.live.erase import audit_bytes, erase_storage
 from tkg_incremental.live.first_training import train_first
-from tkg_incremental.live.folder import GraphFolder
+from tkg_incremental.live.folder import GraphFolder, check_free
 from tkg_incremental.live.from_run import import_run
 from tkg_incremental.live.gate import GateSettings
-from tkg_incremental.live.importing import import_facts, read_named_facts
+from tkg_incremental.live.importing import import_facts, last_step, read_named_facts
 from tkg_incremental.live.live_settings import LiveSettings
-from tkg_incremental.live.reading import from_tables, to_tables
+from tkg_incremental.live.reading import from_tables, to_iso, to_tables
 from tkg_incremental.live.records import GraphFolderError
 from tkg_incremental.live.relearning import new_rows, relearn
 from tkg_incremental.live.reports import UpdateReport
 from tkg_incremental.live.serving import ServedGraph
 from tkg_incremental.live.updating import learn_pending
-
-# New entities that the report of an update names.
-_SHOWN = 5
 
 
 class LiveGraph(ServedGraph):
@@ -57,6 +54,7 @@ class LiveGraph(ServedGraph):
         settings: LiveSettings | None = None,
         gate: GateSettings | None = None,
         aliases: Mapping[str, str] | None = None,
+        at: Any = None,
     ) -> LiveGraph:
         """Creates a graph folder and imports facts. :meth:`train` then makes release 0.
 
@@ -68,8 +66,12 @@ class LiveGraph(ServedGraph):
             settings: The model and how it learns.
             gate: What an update must reach.
             aliases: Further names of entities, such as ``{"USA": "United States"}``.
+            at: The last step, for facts with planned ends: facts hold until updates reach their ends. By default the
+                last date that occurs.
         """
+        check_free(path)
         found = read_named_facts(facts, unit, read)
+        clock = None if at is None else last_step(found, to_iso(at, found.unit, read or ReadOptions()))
         about = {
             "graph": {"first": int(found.facts[3].min()), "unit_reason": found.unit_reason},
             **(settings or LiveSettings()).sized(found.facts.shape[1]).to_tables(),
@@ -79,7 +81,7 @@ class LiveGraph(ServedGraph):
         folder = GraphFolder.create(path, found.unit, about)
         try:
             with folder:
-                import_facts(folder.store, found)
+                import_facts(folder.store, found, clock)
                 folder.store.entities.add_aliases(aliases or {})
         except BaseException:
             shutil.rmtree(folder.path)  # so that the next try finds no half of a graph
@@ -151,9 +153,11 @@ class LiveGraph(ServedGraph):
             self.released()
             self._check_clock()
             store, last = self.folder.store, self.pending_clock
-            when = last.now + 1 if at is None else proposals.check_date(last, at, self.show)
-            given = {"add": added, "end": ended, "retract": retracted}
             read = read or from_tables(self.folder.settings)
+            when = last.now + 1
+            if at is not None:
+                when = proposals.check_date(last, to_iso(at, store.unit, read), self.show)
+            given = {"add": added, "end": ended, "retract": retracted}
             found = proposals.read_changes(store, self.clock, changes, given, full, when, read)
             # Changes without a date are the same changes whenever they are applied, as far as they still fit.
             key = (found if at is None else proposals.date_changes(found, when)).content_hash
@@ -171,14 +175,17 @@ class LiveGraph(ServedGraph):
                 return UpdateReport("unchanged", self.current, notes=("the same changes were applied before",))
             if rejected and not skip_rejected:
                 return UpdateReport("rejected", self.current, rejected=rejected, **counts)
-            size = self.folder.releases.manifest(self.released()).vocabulary.get("entities", 0)
-            new, notes = proposals.new_entities(store, validation.changes, size), list(validation.notes)
-            if new:
-                notes.append(f"new entities: {', '.join(new[:_SHOWN])}{', …' if len(new) > _SHOWN else ''}")
+            sizes = self.folder.releases.manifest(self.released()).vocabulary
+            names = proposals.new_names(store, validation.changes, sizes)
+            given_at = None if at is None else when
+            remarks = proposals.describe_changes(names, validation.changes, self.clock, given_at, self.show)
+            notes = [*validation.notes, *remarks]
+            earlier = [update for update in store.updates("pending") if seen is None or update.id != seen.id]
+            if pending := sum(update.num_changes for update in earlier):
+                notes.append(f"pending changes of earlier updates, which are part of this one: {pending}")
+            about: dict[str, Any] = {"rejected": rejected, "new_entities": len(names["entities"]), **counts}
             if dry_run:
-                return UpdateReport(
-                    "valid", self.current, rejected=rejected, new_entities=len(new), notes=tuple(notes), **counts
-                )
+                return UpdateReport("valid", self.current, notes=tuple(notes), **about)
             is_empty = not validation.changes and not store.updates("pending")
             if is_empty and when <= last.now:
                 notes.append(f"no changes, and the last step is {self.show(last.now)} already")
@@ -189,11 +196,11 @@ class LiveGraph(ServedGraph):
                 dates = [change.at for change in validation.changes if change.at is not None]
                 moved = [when] if at is not None or not validation.changes else []
                 source = changes if full is None else full
-                text = str(source_name(source) if is_frame(source) else source or "")
-                store.record(validation.changes, max([last.now, *dates, *moved]), key, text[:200])
+                is_named = is_frame(source) or isinstance(source, (str, os.PathLike))
+                name = str(source_name(source))[:200] if is_named else ""
+                store.record(validation.changes, max([last.now, *dates, *moved]), key, name)
             report = learn_pending(self, force, begin)
-        extra = {"rejected": rejected, "notes": tuple(notes), "new_entities": len(new), **counts}
-        return UpdateReport(seconds=clock_time.perf_counter() - begin, **extra, **report)
+        return UpdateReport(seconds=clock_time.perf_counter() - begin, notes=tuple(notes), **about, **report)
 
     def rollback(self, number: int) -> None:
         """Makes a release that is still on disk answer again, see ``[releases]`` in ``graph.toml``. Pending changes are

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from tkg_incremental.data.dates import parse_instant
 from tkg_incremental.data.intervals import merge_intervals
+from tkg_incremental.data.units import format_instant
 from tkg_incremental.datasets.numbering import number_names
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.readers import Source
@@ -24,6 +26,8 @@ from tkg_incremental.live.store import FactStore
 logger = logging.getLogger(__name__)
 
 CHUNK = 100_000
+#: A date may move the last step by this number of steps, or by as many as the graph has. A wrong century may not.
+LEAP = 1000
 
 
 class NamedFacts(NamedTuple):
@@ -72,6 +76,17 @@ def read_named_facts(
     valid_from = np.where(start == START, np.minimum(first, end), start)
     facts = np.stack([head.numpy(), rel.numpy(), tail.numpy(), valid_from, np.where(end == END, OPEN, end + 1)])
     return NamedFacts(unit, reason, entities, relations, facts)
+
+
+def last_step(named: NamedFacts, at: Any) -> int:
+    """The instant of a date that is to be the last step. It is not before a beginning, nor far after all of them."""
+    begin, first = int(named.facts[3].max()), int(named.facts[3].min())
+    last = begin + max(LEAP, begin - first)
+    instant = parse_instant(at, named.unit)
+    if not begin <= instant <= last:
+        low, high = format_instant(begin, named.unit), format_instant(last, named.unit)
+        raise ValueError(f"at must be in {low}, the last beginning of a fact, … {high} (got {at!r})")
+    return instant
 
 
 def import_facts(store: FactStore, named: NamedFacts, clock: int | None = None) -> int:

@@ -41,7 +41,7 @@ class StoreFacts:
         end, clock = fact.valid_to, self._clock
         # A fact may begin after the last step.
         first = max(fact.valid_from, clock.origin) - clock.origin
-        return Interval(first, None if end is None or end > clock.now else clock.step(end - 1))
+        return Interval(first, None if end is None or end > clock.now + 1 else clock.step(end - 1))
 
     def intervals(self, head: int, rel: int, tail: int) -> list[Interval]:
         return [self._interval(fact) for fact in self._store.intervals(head, rel, tail, self._revision)]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.live.changes import ChangeSet, reject
 from tkg_incremental.live.clock import GraphClock
-from tkg_incremental.live.importing import read_named_facts
-from tkg_incremental.live.reading import date_parser
+from tkg_incremental.live.importing import LEAP, read_named_facts
+from tkg_incremental.live.reading import date_parser, to_iso
 from tkg_incremental.live.records import Change
 from tkg_incremental.live.store import FactStore
 
@@ -20,8 +20,8 @@ Rows = Iterable[tuple[Any, ...]]
 _ARGUMENTS = {"add": "added", "end": "ended", "retract": "retracted"}
 # Stands for the date of a change that has none until the update's date is known.
 UNDATED = -(2**61)
-# A change may move the clock by this number of steps, or by as many as the graph has. A wrong century may not.
-_LEAP = 1000
+# New names that the report of an update lists.
+_SHOWN = 5
 
 
 def read_changes(
@@ -62,17 +62,54 @@ def read_changes(
                     f"{_ARGUMENTS[op]} must be a list of (head, rel, tail) or (…, at) (got {fact!r} in it)"
                 )
             head, rel, tail, *own = fact
-            instant = clock.instant(own[0]) if own else None if op == "retract" else UNDATED
+            date = to_iso(own[0], clock.unit, read) if own else None
+            instant = clock.instant(date) if own else None if op == "retract" else UNDATED
             found.append(Change(op, head, rel, tail, instant, line=line))
     return ChangeSet(found)
 
 
-def new_entities(store: FactStore, changes: Iterable[Change], size: int) -> list[str]:
-    """Names of additions that a release with ``size`` entities does not know. Undone and pending changes have given ids
-    to theirs."""
-    names = dict.fromkeys(name for change in changes if change.op == "add" for name in (change.head, change.tail))
-    known = store.entities.up_to(size)
-    return [name for name in names if known.find(name) is None]
+def new_names(store: FactStore, changes: Iterable[Change], sizes: Mapping[str, int]) -> dict[str, list[str]]:
+    """Entities and relations of additions that a release with these ``sizes`` does not know. Undone and pending changes
+    have given ids to theirs."""
+    added = [change for change in changes if change.op == "add"]
+    entities = dict.fromkeys(name for change in added for name in (change.head, change.tail))
+    relations = dict.fromkeys(change.rel for change in added)
+    known = store.entities.up_to(sizes.get("entities", 0)), store.relations.up_to(sizes.get("relations", 0))
+    return {
+        "entities": [name for name in entities if known[0].find(name) is None],
+        "relations": [name for name in relations if known[1].find(name) is None],
+    }
+
+
+def describe_changes(
+    new: Mapping[str, list[str]],
+    changes: Iterable[Change],
+    clock: GraphClock,
+    at: int | None,
+    show: Callable[[int], str],
+) -> list[str]:
+    """Remarks on valid changes that may be typing errors.
+
+    Args:
+        new: Names of new entities and relations.
+        changes: The changes.
+        clock: The time axis.
+        at: The date of the update, if it was given.
+        show: Formats instants.
+    """
+    notes = [
+        f"new {kind}: {', '.join(names[:_SHOWN])}{', …' if len(names) > _SHOWN else ''}"
+        for kind, names in new.items()
+        if names
+    ]
+    dates = [change.at for change in changes if change.at is not None]
+    early = [date for date in dates if date < clock.origin]
+    if early:
+        notes.append(f"changes dated before the first step, {show(clock.origin)}, which count from it: {len(early)}")
+    late = [] if at is None else [date for date in dates if date > max(at, clock.now)]
+    if late and at is not None:
+        notes.append(f"changes dated after {show(at)}, which move the last step to {show(max(late))}: {len(late)}")
+    return notes
 
 
 def date_changes(changes: ChangeSet, when: int) -> ChangeSet:
@@ -107,7 +144,7 @@ def validate_changes(
 
 
 def _limit(clock: GraphClock, now: int) -> int:
-    return now + max(_LEAP, clock.num_steps)
+    return now + max(LEAP, clock.num_steps)
 
 
 def count_changes(changes: Iterable[Change]) -> dict[str, Any]:

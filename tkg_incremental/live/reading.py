@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tkg_incremental.data.dates import parse_instant
-from tkg_incremental.data.units import Period, convert
+from tkg_incremental.data.units import Period, convert, format_instant
 from tkg_incremental.datasets.columns import ROLES, recognise
 from tkg_incremental.datasets.options import ReadOptions
 from tkg_incremental.datasets.periods import LAST_YEAR
@@ -56,3 +56,19 @@ def date_parser(unit: str, read: ReadOptions) -> Callable[[str], int]:
         return OPEN if first <= instant <= last else instant
 
     return parse
+
+
+def to_iso(when: Any, unit: str, read: ReadOptions) -> Any:
+    """A date in the form of the graph's files as an ISO date. Everything else is returned as it is."""
+    if not isinstance(when, str) or not (read.dayfirst or read.date_format):
+        return when
+    try:
+        if read.date_format is None:
+            parse_instant(when, unit)
+            return when
+    except ValueError:
+        pass
+    try:
+        return format_instant(parse_instant(when, unit, read.dayfirst, read.date_format), unit)
+    except ValueError:
+        return when  # in an ISO form, or an error of whoever needs it

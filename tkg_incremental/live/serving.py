@@ -20,6 +20,7 @@ from tkg_incremental.live.gate import GateSettings
 from tkg_incremental.live.known import StoreFacts
 from tkg_incremental.live.live_settings import LiveSettings
 from tkg_incremental.live.manifest import Release
+from tkg_incremental.live.reading import from_tables, to_iso
 from tkg_incremental.live.records import GraphFolderError
 from tkg_incremental.live.release_model import load_calibration, load_model, model_sizes
 from tkg_incremental.metrics.calibration import AnswerCalibration
@@ -89,7 +90,8 @@ class ServedGraph:
             head: Name; :obj:`None` if it is asked for.
             rel: Name of the relation; :obj:`None` if it is asked for.
             tail: Name; :obj:`None` if it is asked for.
-            at: A date; by default the last step. A later one is answered as of the last step, with a warning.
+            at: A date, in an ISO form or as in the first file; by default the last step. A later one is answered as of
+                the last step, with a warning.
             k: Number of answers.
             any_type: Rank all entities, not only those that were on that side of the relation in some fact.
             only: ``"known"`` or ``"predicted"`` answers.
@@ -100,7 +102,7 @@ class ServedGraph:
             raise ValueError(f"only must be 'known', 'predicted' or None (got {only!r})")
         with self._snapshot():
             engine, asked = self.engine_as_of(as_of), k
-            when = engine.axis.labels[-1] if at is None else at
+            when = engine.axis.labels[-1] if at is None else self.iso_date(at)
             while True:
                 found = engine.query(head, rel, tail, when, asked, any_type)
                 chosen = [answer for answer in found if only in (None, answer.kind)]
@@ -113,7 +115,7 @@ class ServedGraph:
         """The probability that a fact holds, and whether it is known. Arguments as of :meth:`query`."""
         with self._snapshot():
             engine = self.engine_as_of(as_of)
-            return engine.check(head, rel, tail, engine.axis.labels[-1] if at is None else at)
+            return engine.check(head, rel, tail, engine.axis.labels[-1] if at is None else self.iso_date(at))
 
     def timeline(self, head: str, rel: str, tail: str, as_of: Any = None) -> list[TimelinePoint]:
         """The probability of a fact at every step. Arguments as of :meth:`query`."""
@@ -196,6 +198,10 @@ class ServedGraph:
     def calibration(self) -> AnswerCalibration | None:
         """Turns features of an answer into a probability."""
         return load_calibration(self.folder, self.released())
+
+    def iso_date(self, when: Any) -> Any:
+        """A date; one in the form of the graph's files becomes an ISO date."""
+        return to_iso(when, self.folder.store.unit, from_tables(self.folder.settings))
 
     def show(self, instant: int) -> str:
         """An instant as a date."""

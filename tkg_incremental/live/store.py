@@ -219,7 +219,8 @@ class FactStore:
         """The revision with the facts of a release."""
         row = self.connection.execute("SELECT revision FROM releases WHERE number = ?", (release,)).fetchone()
         if row is None:
-            raise GraphFolderError(f"release {release} is unknown to '{self.path}'")
+            last = self.connection.execute("SELECT max(number) FROM releases").fetchone()[0]
+            raise GraphFolderError(f"release {release} is unknown to '{self.path}', whose last one is {last}")
         return int(row[0])
 
     def record(self, changes: Iterable[Change], clock: int, content_hash: str, source: str = "") -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ def render_history(graph: ServedGraph) -> str:
                 "title": f"Release {release.number}" + (", which answers" if release.number == current else ""),
                 "about": " · ".join(filter(None, parts)),
                 "verdict": _verdict(release),
-                "rows": [_row(change, graph) for change in changes[:SHOWN]],
+                "rows": [_row(change, graph) for change in some_changes(changes)],
                 "more": max(0, len(changes) - SHOWN),
             }
         )
@@ -80,6 +81,16 @@ def render_history(graph: ServedGraph) -> str:
     times = answers_through_time(graph)
     title = f"History of {graph.folder.path.name}"
     return render("history.html", title=title, lead=lead, figures=figures, releases=shown, times=times)
+
+
+def some_changes(changes: Sequence[Change]) -> list[Change]:
+    """At most :data:`SHOWN` changes, in their order: the first ones of each kind."""
+    counts: Counter[str] = Counter()
+    places = []
+    for place, change in enumerate(changes):
+        places.append((counts[change.op], place))
+        counts[change.op] += 1
+    return [changes[place] for place in sorted(place for _, place in sorted(places)[:SHOWN])]
 
 
 def _verdict(release: Release) -> str:

@@ -24,6 +24,9 @@ class View:
         """``[n, 4]`` head, rel, tail, time; or virtual quads, which must not depend on ``generator``."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
 
 @dataclass(frozen=True)
 class Added(View):
