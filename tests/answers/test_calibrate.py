@@ -11,6 +11,7 @@ from tkg_incremental import IncrementalTrainer, LearningSettings, TrainerSetting
 from tkg_incremental.answers import AnswerEngine, calibrate_answers, known_facts_ranked_first, measure_calibration
 from tkg_incremental.data import Timeline
 from tkg_incremental.datasets import SyntheticTKG, WorldLeaders
+from tkg_incremental.metrics.calibration import AnswerCalibration
 from tkg_incremental.models import DE, TKGModel, TNTComplEx, load_model
 from tkg_incremental.strategies import FT
 from tkg_incremental.training import BaseSettings, Result
@@ -48,6 +49,20 @@ def test_the_calibration_is_part_of_the_model(dataset: SyntheticTKG, model: TKGM
     again = DE.from_dataset(dataset, hidden_channels=8)
     assert calibrate_answers(again, dataset.timeline, dataset.num_steps - 1) == found
     assert again.catalog.calibration == model.catalog.calibration
+
+
+def test_measured_probabilities_are_those_of_the_answers(
+    dataset: SyntheticTKG, model: TKGModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their limits: where all of them are a half, the error of each answer is a quarter."""
+    calibrate_answers(model, dataset.timeline, dataset.num_steps - 1)
+    train, test = (dataset.timeline.split(name).quads() for name in ("train", "test"))
+    monkeypatch.setattr(AnswerCalibration, "predict", lambda self, features, limits: torch.full_like(limits, 0.5))
+    found = measure_calibration(model.answers, dataset.timeline, train, test, generator())
+    assert found["Brier"] == 0.25
+    head, rel, _, first, _ = dataset.timeline.observed.facts[0].tolist()
+    answers = model.query(head, rel, None, first, k=1000)
+    assert {answer.probability for answer in answers if answer.kind == "predicted"} == {0.5}
 
 
 def test_without_held_out_facts_only_known_ones_have_a_probability(dataset: SyntheticTKG, model: TKGModel) -> None:

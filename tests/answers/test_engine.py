@@ -174,7 +174,7 @@ def test_world_leaders_has_aliases() -> None:
 def test_answers_that_are_over_come_last() -> None:
     """Whatever they score, where the facts say when they held: entity 1 has ended, entity 2 begins later."""
     facts = [(0, 0, 1, 0, 1), (0, 0, 2, 3, 3), (1, 0, 3, 0, 3), (1, 0, 4, 0, 3), (0, 0, 5, 0, 3)]
-    engine = fixed_engine([0.0, 9.0, 8.0, 1.0, 2.0, 0.5], facts, is_complete=True)
+    engine = fixed_engine([0.0, 9.0, 8.0, 1.9, 2.0, 0.5], facts, is_complete=True)
     answers = engine.query(0, 0, None, 2)
     assert [answer.name for answer in answers] == ["e5", "e4", "e3", "e1", "e2"]
     assert [answer.kind for answer in answers] == ["known", "predicted", "predicted", "over", "over"]
@@ -182,7 +182,7 @@ def test_answers_that_are_over_come_last() -> None:
     assert [(answer.ended, answer.begins) for answer in answers[3:]] == [("2", None), (None, "3")]
     assert all(answer.probability is not None and answer.probability <= MISTAKES for answer in answers[3:])
     # Predictions are compared with each other alone.
-    assert answers[1].probability == pytest.approx(1 / (1 + math.exp(1.0 - (2.0 - 1.0) * 10)))
+    assert answers[1].probability == pytest.approx(1 / (1 + math.exp(1.0 - (2.0 - 1.9) * 10)))
     checked = engine.check(0, 0, 1, 2)
     assert (checked.known, checked.ended) == (None, "2")
     assert checked.probability is not None
@@ -195,3 +195,42 @@ def test_answers_that_are_over_come_last() -> None:
     engine = fixed_engine([0.0, 9.0, 8.0, 1.0, 2.0, 0.5], facts)
     assert [answer.name for answer in engine.query(0, 0, None, 2)] == ["e5", "e1", "e2", "e4", "e3"]
     assert engine.check(0, 0, 1, 2).kind == "predicted"
+
+
+OFFICE = [(holder, 0, 0, 4 * holder, 4 * holder + 3) for holder in (1, 2, 3)]
+CLUB = [(member, 0, 0, 0, 11) for member in (1, 2, 3)] + [(4, 0, 5, 0, 11)]
+OTHERS = [(4, 0, 6, 0, 0), (5, 0, 6, 1, 1)]
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_beside_a_known_answer_others_are_as_probable_as_there_are_further_ones(is_complete: bool) -> None:
+    """Whatever they score: entity 4 is far ahead of all others."""
+    names = Vocabulary([f"e{i}" for i in range(7)]), Vocabulary(["r"])
+    axis, found = TimeAxis.from_range(0, 11, "index"), {}
+    for kind, facts in (("office", OFFICE), ("club", CLUB)):
+        known = TensorFacts(torch.tensor(facts + OTHERS), 12, is_complete)
+        engine = AnswerEngine(Fixed([0.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0]), known, *names, axis, BY_ODDS)
+        first = next(a for a in engine.query(None, 0, 0, 5, k=9) if a.kind == "predicted")
+        assert first.name == "e4"
+        found[kind] = first.probability
+        limit = float(known.further_answers(0, "head")[1])
+        assert first.probability == pytest.approx(min(limit, 1.0), abs=1e-3)
+        point, checked = engine.timeline(4, 0, 0)[5], engine.check(4, 0, 0, 5)
+        (relation,) = engine.query(4, None, 0, 5)
+        assert {point.probability, relation.probability} == {checked.probability}
+        assert checked.probability <= limit
+    assert found["office"] < 0.15
+    assert found["club"] > 0.8
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_without_a_known_answer_the_limit_is_how_often_there_is_one(is_complete: bool) -> None:
+    """Entity 1 holds an office for 2 of 20 steps. Facts that were left out may say more."""
+    names = Vocabulary([f"e{i}" for i in range(5)]), Vocabulary(["r"])
+    facts = [(1, 0, 0, 4, 5), (2, 0, 3, 2, 3), (4, 0, 3, 9, 10)]
+    known = TensorFacts(torch.tensor(facts), 20, is_complete)
+    engine = AnswerEngine(Fixed([0.0, 0.0, 0.0, 9.0, 0.0]), known, *names, TimeAxis.from_range(0, 19, "index"), BY_ODDS)
+    first = engine.query(1, 0, None, 12)[0]
+    assert first.name == "e3"
+    assert (first.probability < 0.2) == is_complete
+    assert engine.query(0, 0, None, 12)[0].probability > 0.9  # entity 0 never was a head: nothing is known about it

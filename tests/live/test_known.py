@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from graphs import import_rows, small_store
+import torch
+from graphs import commit, import_rows, small_graph, small_store, small_tables
 
-from tkg_incremental.answers.facts import Interval
-from tkg_incremental.live import FactStore
+from tkg_incremental.answers.facts import Interval, TensorFacts
+from tkg_incremental.live import Change, FactStore
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.known import StoreFacts
+from tkg_incremental.live.timelines import whole_timeline
+from tkg_incremental.ops.answers import SIDES
 
 CLOCK = GraphClock(1, 10, "day")
 
@@ -82,6 +85,30 @@ def test_types(store: FactStore) -> None:
     assert facts.answers_per_query(leads, "head") == 1.0
     both = sorted(rel for name in ("leads", "works in") if (rel := store.relations.find(name)) is not None)
     assert facts.relations_of_type(ann, research) == both
+
+
+@pytest.mark.parametrize("last", [4, 8, 10])
+def test_further_answers_are_those_of_the_steps_until_the_last(store: FactStore, last: int) -> None:
+    clock = GraphClock(1, last, "day")
+    steps = TensorFacts(whole_timeline(store, clock).observed.facts, clock.num_steps)
+    facts = StoreFacts(store, clock)
+    for rel in range(store.num_relations):
+        for side in SIDES:
+            assert facts.further_answers(rel, side).tolist() == pytest.approx(steps.further_answers(rel, side).tolist())
+    leads, works = store.relations.find("leads"), store.relations.find("works in")
+    assert leads is not None
+    assert works is not None
+    assert facts.further_answers(leads, "head")[1] < facts.further_answers(works, "head")[1]
+
+
+def test_further_answers_at_a_revision(tmp_path: Path) -> None:
+    with small_graph(tmp_path) as folder:
+        before, revision = StoreFacts(folder.store, CLOCK).further_answers(0, "head"), folder.store.revision_of(0)
+        change = Change("add", "Cid", "leads", "R&D", 1)
+        folder.store.record([change], 10, "x")
+        commit(folder, small_tables(5), None, clock=10, updates=(1,))
+        assert StoreFacts(folder.store, CLOCK).further_answers(0, "head")[1] > before[1]
+        assert torch.equal(StoreFacts(folder.store, CLOCK, revision).further_answers(0, "head"), before)
 
 
 def test_a_sample_of_a_type(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Calibrations, judged by plain Python."""
 
 import itertools
+import math
 import random
 
 import pytest
@@ -126,6 +127,13 @@ def test_round_trip() -> None:
     part = Calibration((1.0, -2.0), 0.5, ((0.1, 0.2), (0.6, 0.7)))
     for both in (AnswerCalibration(), AnswerCalibration(part), AnswerCalibration(part, Calibration((1.0,), 0.0))):
         assert AnswerCalibration.from_dict(both.to_dict()) == both
+
+
+def test_predictions_do_not_exceed_their_limits() -> None:
+    features, limits = torch.tensor([[-1.0], [1.0], [3.0]]), torch.tensor([0.5, 0.5, torch.inf], dtype=torch.double)
+    found = AnswerCalibration(Calibration((1.0,), 0.0)).predict(features, limits)
+    assert found.tolist() == pytest.approx([1 / (1 + math.e), 0.5, 1 / (1 + math.exp(-3))], abs=1e-6)
+    assert AnswerCalibration().predict(features, limits).isnan().all()
 
 
 def test_the_mean_of_a_logistic_regression_is_that_of_the_labels() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.engine import MISTAKES, AnswerEngine
-from tkg_incremental.answers.features import NUM_OWN
+from tkg_incremental.answers.features import NUM_FEATURES, NUM_OWN
 from tkg_incremental.answers.judging import judge, score_questions
 from tkg_incremental.data import Timeline
 from tkg_incremental.metrics.calibration import (
@@ -64,7 +64,7 @@ def fit_calibration(
     unit = score_unit(engine, train)
     engine.calibration = AnswerCalibration(unit=unit)
     features, is_true, _, questions = judge(engine, timeline, train, val, "val", generator, _BEST, _OTHERS)
-    predicted = _fit(features, is_true) if len(val) and questions >= _ENOUGH else None
+    predicted = _fit(features[:, :NUM_FEATURES], is_true) if len(val) and questions >= _ENOUGH else None
     known = _fit(*_known_and_rivals(engine, timeline, train), isotonic=False)
     # It was fitted on as many wrong answers as facts.
     known = known and replace(known, bias=known.bias + math.log((1 - MISTAKES) / MISTAKES))
@@ -116,13 +116,14 @@ def measure_calibration(
         generator: Source of randomness.
         split: Their split.
     """
-    calibration = engine.calibration.predicted
-    if calibration is None:
+    calibration = engine.calibration
+    if calibration.predicted is None:
         raise ValueError("engine must have a calibration of predicted answers (got None)")
     features, is_true, held_out, questions = judge(engine, timeline, train, quads, split, generator, _BEST)
     if not questions:
         return {}
-    labels, probabilities = is_true.double(), calibration(features)
+    labels = is_true.double()
+    probabilities = calibration.predict(features[:, :NUM_FEATURES], features[:, NUM_FEATURES])
     return {
         "Brier": brier_score(probabilities, labels),
         "ECE": expected_calibration_error(probabilities, labels),

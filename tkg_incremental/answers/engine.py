@@ -225,10 +225,8 @@ class AnswerEngine:
         if self.calibration.predicted is None and self.calibration.known is None:
             return nothing
         features = self.features(rel, side, scores, marks, chosen)
-        predicted, learnt = (
-            nothing if part is None else part(features[:, :size])
-            for part, size in ((self.calibration.predicted, NUM_FEATURES), (self.calibration.known, NUM_OWN))
-        )
+        predicted = self.calibration.predict(features[:, :NUM_FEATURES], features[:, NUM_FEATURES])
+        learnt = nothing if self.calibration.known is None else self.calibration.known(features[:, :NUM_OWN])
         predicted = torch.where(marks.over[chosen], predicted.clamp(max=MISTAKES), predicted)
         return torch.where(marks.known[chosen], learnt, predicted)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from tkg_incremental.answers.further import further_answers
 from tkg_incremental.ops.answers import FIRST, HEAD, LAST, REL, TAIL, Side, query_columns
 from tkg_incremental.ops.keys import find, pack
 
@@ -43,6 +44,10 @@ class KnownFacts(Protocol):
 
     def answers_per_query(self, rel: int, side: Side) -> float:
         """Mean number of simultaneous answers of the queries of a relation that have one: 1 for an office."""
+
+    def further_answers(self, rel: int, side: Side) -> Tensor:
+        """Expected number of answers beyond those that are known, see
+        :func:`~tkg_incremental.answers.further.further_answers`."""
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:
         """Relations with ``head`` among their heads and ``tail`` among their tails."""
@@ -120,6 +125,7 @@ class TensorFacts:
         self.facts, self.num_steps, self.is_complete = facts.long(), num_steps, is_complete
         self._members: dict[tuple[int, Side], Tensor] = {}
         self._per_query: dict[tuple[int, Side], float] = {}
+        self._further: dict[tuple[int, Side], Tensor] = {}
         self._closed: dict[int, bool] = {}
         # For each side the facts by given entity and relation, and those two as one number.
         self._sorted: dict[Side, tuple[Tensor, Tensor]] = {}
@@ -161,10 +167,18 @@ class TensorFacts:
 
     def answers_per_query(self, rel: int, side: Side) -> float:
         if (rel, side) not in self._per_query:
-            given = TAIL if side == "head" else HEAD
-            rows = self.facts[self.facts[:, REL] == rel][:, [given, FIRST, LAST]]
-            self._per_query[rel, side] = mean_overlap(rows)
+            self._per_query[rel, side] = mean_overlap(self._spans(rel, side))
         return self._per_query[rel, side]
+
+    def further_answers(self, rel: int, side: Side) -> Tensor:
+        if (rel, side) not in self._further:
+            self._further[rel, side] = further_answers(self._spans(rel, side), self.num_steps)
+        return self._further[rel, side]
+
+    def _spans(self, rel: int, side: Side) -> Tensor:
+        """``[n, 3]`` given entity, first and last step of the facts of a relation."""
+        given = query_columns(side)[0]
+        return self.facts[self.facts[:, REL] == rel][:, [given, FIRST, LAST]]
 
     def relations_of_type(self, head: int, tail: int) -> list[int]:
         heads = set(self.facts[self.facts[:, HEAD] == head, REL].tolist())

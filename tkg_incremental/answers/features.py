@@ -10,7 +10,7 @@ from torch import Tensor
 from tkg_incremental.answers.facts import KnownFacts, Marks
 from tkg_incremental.ops.answers import Side
 
-#: Features of an answer, and how many of them compare its score with those of other candidates.
+#: Features that a probability is fitted on, and how many of them compare the score with those of other candidates.
 NUM_FEATURES, NUM_OWN = 13, 2
 _OPPOSITE: dict[Side, Side] = {"head": "tail", "tail": "head"}
 # A score of one unit in the softmax of the features.
@@ -22,7 +22,7 @@ _COUNTED = 50
 def answer_features(
     facts: KnownFacts, rel: int, side: Side, scores: Tensor, marks: Marks, unit: float, chosen: Tensor | None = None
 ) -> Tensor:
-    """Features of the candidates of queries about one relation, ``[*, n] → [*, n, 13]``, or of those at the places
+    """Features of the candidates of queries about one relation, ``[*, n] → [*, n, 14]``, or of those at the places
     ``chosen``, ``[*, k]``.
 
     The first three features compare a candidate with those whose facts are neither known nor over: its log-odds in the
@@ -33,6 +33,9 @@ def answer_features(
     answer, a known answer rules out others only where there usually is one, and a given entity that does not fit is odd
     only where entities usually have many answers over time: a country that never had a president, not a person who
     never was one.
+
+    The last column is the limit of the probability of an unknown candidate, which is not fitted: see
+    :func:`answer_limit`.
 
     Args:
         facts: Known facts and types.
@@ -74,4 +77,16 @@ def answer_features(
     )
     columns = [odds, margin, (rank.double() + 1).log(), scores, before, fits, has_known, per_query, size]
     columns += [fits * odds, has_known * odds, has_known * per_query, (1 - fits) * usual]
+    columns.append(answer_limit(facts, rel, side, marks)[..., None].expand(chosen.shape))
     return torch.stack(columns, dim=-1)
+
+
+def answer_limit(facts: KnownFacts, rel: int, side: Side, marks: Marks) -> Tensor:
+    """``[*]`` the expected number of answers of questions beyond the known ones: no candidate is more probable.
+
+    There is no limit (infinity) for a question without a known answer if the given entity never was on its side of the
+    relation, or if facts may have been left out, as in runs. Arguments as of :func:`answer_features`.
+    """
+    further, number = facts.further_answers(rel, side), marks.known.sum(-1)
+    is_limited = (marks.known | marks.other).any(-1) if marks.is_closed else number > 0
+    return further[number.clamp(max=len(further) - 1)].masked_fill(~is_limited, torch.inf)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tkg_incremental.answers.facts import Interval, mean_overlap
+from tkg_incremental.answers.further import further_answers
 from tkg_incremental.live.clock import GraphClock
 from tkg_incremental.live.facts import facts_at, read_array
 from tkg_incremental.live.records import Fact
@@ -31,7 +32,8 @@ class StoreFacts:
     def __init__(self, store: FactStore, clock: GraphClock, revision: int | None = None) -> None:
         self._store, self._clock, self._revision = store, clock, revision
         self._members: dict[tuple[int, Side], Tensor] = {}
-        self._per_query: dict[tuple[int, Side], float] = {}
+        # The usual number of answers, and the expected number of further ones.
+        self._numbers: dict[tuple[int, Side], tuple[float, Tensor]] = {}
         self._closed: dict[int, bool] = {}
 
     def _select(self, sql: str, *values: int, width: int = 1) -> Tensor:
@@ -85,9 +87,19 @@ class StoreFacts:
         return torch.unique(torch.cat([self._select(sql, *kind, at, length) for at in places]))[:size]
 
     def answers_per_query(self, rel: int, side: Side) -> float:
-        if (rel, side) not in self._per_query:
-            self._per_query[rel, side] = mean_overlap(self._spans(rel, "tail" if side == "head" else "head"))
-        return self._per_query[rel, side]
+        return self._numbers_of_answers(rel, side)[0]
+
+    def further_answers(self, rel: int, side: Side) -> Tensor:
+        return self._numbers_of_answers(rel, side)[1]
+
+    def _numbers_of_answers(self, rel: int, side: Side) -> tuple[float, Tensor]:
+        if (rel, side) not in self._numbers:
+            spans = self._spans(rel, "tail" if side == "head" else "head")
+            clock, steps = self._clock, spans.clone()
+            steps[:, 1:] = steps[:, 1:].clamp(clock.origin, clock.now) - clock.origin
+            steps = steps[spans[:, 1] <= clock.now]  # a fact may begin after the last step
+            self._numbers[rel, side] = mean_overlap(spans), further_answers(steps, clock.num_steps)
+        return self._numbers[rel, side]
 
     def _spans(self, rel: int, side: Side) -> Tensor:
         """``[n, 3]`` entity on ``side``, first and last instant of some facts of a relation."""

@@ -86,6 +86,18 @@ class AnswerCalibration:
     known: Calibration | None = None
     unit: float = 1.0
 
+    def predict(self, features: Tensor, limits: Tensor) -> Tensor:
+        """Probabilities of predicted answers, ``[*, f] → [*]``; NaN if they were not calibrated.
+
+        Args:
+            features: ``[*, f]``.
+            limits: ``[*]`` the expected number of answers of their questions beyond the known ones. Scores alone do not
+                tell whether there is another answer, and no candidate is more probable than that there is one.
+        """
+        if self.predicted is None:
+            return torch.full_like(limits, torch.nan, dtype=torch.double)
+        return torch.minimum(self.predicted(features), limits.double())
+
     def to_dict(self) -> dict[str, Any]:
         parts = {"predicted": self.predicted, "known": self.known}
         return {**{name: part and part.to_dict() for name, part in parts.items()}, "unit": self.unit}
