@@ -30,7 +30,7 @@ EXCLUDED = "ended facts excluded"
 STRATEGIES = ("FT", "TR", "TIE", "Supersede")
 # Settings by which the rows of a table differ; the file has all of them.
 JOINT_SETTINGS = ("width", "epochs", "N3", "smoothness")
-INCREMENTAL_SETTINGS = ("width", "contrast", "unlikelihood")
+INCREMENTAL_SETTINGS = ("width", "rate", "contrast", "unlikelihood")
 
 
 def describe(options: dict[str, Any]) -> str:
