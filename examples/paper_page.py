@@ -175,7 +175,8 @@ def render(results: Path = RESULTS) -> str:
         if missing:
             parts.append(f"Not run: {'; '.join(missing)}.\n")
     parts += [BASE_MODELS, bases(runs), f"## {BEYOND.title}\n", table(BEYOND, BEYOND_ROWS, runs, {}, judge)]
-    parts += [OTHER_SETTINGS, table(BEYOND, ADAGRAD_ROWS, runs, {}, judge)]
+    if any(key in runs for key in ADAGRAD_ROWS):
+        parts += [OTHER_SETTINGS, table(BEYOND, ADAGRAD_ROWS, runs, {}, judge)]
     parts += [DIFFERENCES, differences(judge)]
     return "\n".join(parts)
 
