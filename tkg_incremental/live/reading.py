@@ -71,4 +71,4 @@ def to_iso(when: Any, unit: str, read: ReadOptions) -> Any:
     try:
         return format_instant(parse_instant(when, unit, read.dayfirst, read.date_format), unit)
     except ValueError:
-        return when  # in an ISO form, or an error of whoever needs it
+        return when  # in an ISO form, or the caller raises an error
