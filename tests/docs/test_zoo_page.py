@@ -40,6 +40,11 @@ def test_every_run_names_its_seed_commit_and_command() -> None:
         assert bool(run["MRR"]) != bool(run["C@10"])  # joint or incremental
 
 
+def test_no_run_is_there_twice() -> None:
+    runs = [tuple(run.values()) for run in read("runs.csv")]
+    assert len(set(runs)) == len(runs)
+
+
 def test_the_matrix() -> None:
     cells = read("matrix.csv")
     names = [(cell["dataset"], cell["model"], cell["strategy"]) for cell in cells]
